@@ -1,1 +1,17 @@
-//! Library.
+//! `kubectl safe-drain`: drains nodes with KubeVirt VMs, bounded in time, with every refusal explained.
+//!
+//! The library is the plugin's own; it has no stable API. It reads in one direction:
+//!
+//! ```text
+//! facts → classify → forecast → plan → machine → event → report
+//!   ▲                                    │  ▲
+//!   └───────── cluster (watches) ────────┘  └── run (the shell: one select loop)
+//! ```
+//!
+//! Everything but `cluster`, `run`, `signal` and the drawing in `report` is pure: it takes data and returns data.
+
+pub mod answer;
+pub mod event;
+pub mod facts;
+pub mod outcome;
+pub mod plan;

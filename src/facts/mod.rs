@@ -1,0 +1,11 @@
+//! Facts: what the plugin knows of the cluster, in its own types. Pure.
+//!
+//! `wire` has the trimmed API objects, `convert` turns them into the model, `index` keeps them up to date.
+
+mod convert;
+mod index;
+mod model;
+pub mod wire;
+
+pub use index::*;
+pub use model::*;

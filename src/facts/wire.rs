@@ -1,0 +1,1 @@
+//! Trimmed API objects.

@@ -1,0 +1,143 @@
+//! The plan: what the drain will do to each VM and pod of each node, and what it needs to be allowed to.
+//!
+//! Flow: [`build`] makes it from facts and options, [`consent::settle`] applies flags and an answer to it. After that
+//! it is executed (machine) or shown (report) as it stands. Pure.
+
+mod build;
+pub mod consent;
+
+pub use build::build;
+
+use std::time::Duration;
+
+use crate::facts::{Key, PodKey};
+use crate::outcome::{NodeReport, PodRow, VmRow};
+
+/// What the drain does to a VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VmAction {
+    /// Evict the launcher, which marks the VMI, and follow its migrations (also: it is marked or migrating already).
+    Migrate,
+    /// Evict the launcher, which shuts the guest down.
+    ShutDown,
+    /// Restart the VM through its subresource, after the cordon.
+    Restart,
+    /// Evict the launcher, which marks the VMI, and wait for the controller that owns it (External).
+    AwaitOwner,
+    /// Wait until LiveMigratable is there, then decide again.
+    AwaitCondition,
+    /// Wait until the migration to this node has ended, then decide again.
+    AwaitMigration,
+    /// Leave it alone.
+    Leave,
+}
+
+/// What consent a VM needs (design §2): S, SD and E of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConsentKind {
+    /// S: blocks; a restart helps and it runs elsewhere afterwards.
+    Restart,
+    /// SD: blocks; a restart helps, but it would stay down.
+    RestartDown,
+    /// E: the eviction passes and the VM does not run afterwards by itself.
+    EvictDown,
+}
+
+/// When an item has its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wave {
+    /// At once.
+    Workload,
+    /// When no VM of the node is open any more.
+    Infrastructure,
+}
+
+/// One VM of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VmItem {
+    /// Key of the VMI (and of its VM, where it has one).
+    pub vmi: Key,
+    /// UID of the VMI.
+    pub vmi_uid: String,
+    /// Its launcher on this node.
+    pub launcher: PodKey,
+    /// Hot-plug pods that follow it.
+    pub companions: Vec<PodKey>,
+    /// True if a VirtualMachine owns it: only then can it be restarted.
+    pub has_vm: bool,
+    /// What to do.
+    pub action: VmAction,
+    /// Consent that the action needs; `None` needs none.
+    pub consent: Option<ConsentKind>,
+    /// Time that the guest may take to stop.
+    pub grace: Duration,
+    /// The forecast, as people and programs see it.
+    pub row: VmRow,
+}
+
+/// What the drain does to a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodAction {
+    /// Evict it.
+    Evict,
+    /// Delete it (`--disable-eviction`, plain pods only).
+    Delete,
+    /// It is going already: wait for it.
+    AwaitGone,
+    /// Leave it alone: it stays by its nature, is not selected, or blocks.
+    Leave,
+    /// A flag is missing: with one such pod the whole command is refused before anything changes.
+    Refuse,
+}
+
+/// One pod of a node that is no VM.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodItem {
+    /// Identity.
+    pub pod: PodKey,
+    /// What to do.
+    pub action: PodAction,
+    /// Its turn.
+    pub wave: Wave,
+    /// One pod at a time among those with the same tag (virt-api).
+    pub one_at_a_time: Option<&'static str>,
+    /// Budgets that count it.
+    pub budgets: Vec<Key>,
+    /// Time that it may take to stop.
+    pub grace: Duration,
+    /// The forecast, as people and programs see it.
+    pub row: PodRow,
+}
+
+/// The plan of one node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodePlan {
+    /// Name.
+    pub node: String,
+    /// UID.
+    pub uid: String,
+    /// True if it is cordoned already.
+    pub cordoned: bool,
+    /// VMs, sorted by key.
+    pub vms: Vec<VmItem>,
+    /// Other pods, sorted by key.
+    pub pods: Vec<PodItem>,
+    /// Things worth knowing that belong to no single row.
+    pub warnings: Vec<String>,
+}
+
+/// The plan of a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// One plan a node, in the order in which they are drained.
+    pub nodes: Vec<NodePlan>,
+    /// Things worth knowing that belong to no single node.
+    pub warnings: Vec<String>,
+}
+
+impl Plan {
+    /// The forecast as reports, with the verdict and exit code that the drain would have.
+    pub fn reports(&self) -> Vec<NodeReport> {
+        self.nodes.iter().map(NodePlan::report).collect()
+    }
+}
