@@ -11,7 +11,10 @@
 //! Everything but `cluster`, `run`, `signal` and the drawing in `report` is pure: it takes data and returns data.
 
 pub mod answer;
+pub mod error;
 pub mod event;
+pub mod exit;
 pub mod facts;
 pub mod outcome;
 pub mod plan;
+pub mod settings;
