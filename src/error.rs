@@ -135,7 +135,9 @@ impl Error for CliError {
 
 fn push_line(text: &mut String, style: Style, label: &str, message: &str) {
     let message = message.trim().replace('\n', "\n  ");
-    text.push_str(&format!("{style}{label}:{style:#} {message}\n"));
+    for piece in [&format!("{style}{label}:{style:#} "), message.as_str(), "\n"] {
+        text.push_str(piece);
+    }
 }
 
 #[cfg(test)]

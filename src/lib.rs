@@ -11,6 +11,7 @@
 //! Everything but `cluster`, `run`, `signal` and the drawing in `report` is pure: it takes data and returns data.
 
 pub mod answer;
+pub mod cli;
 pub mod error;
 pub mod event;
 pub mod exit;
