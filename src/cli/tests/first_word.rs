@@ -170,3 +170,61 @@ fn what_is_not_utf8_is_refused_unless_it_is_a_path() {
     path.push(odd());
     assert_eq!(parse(path).unwrap().client.kubeconfig, Some(PathBuf::from(odd())));
 }
+
+proptest::proptest! {
+    /// The line is read twice, by us for the first word and by clap for all of it; they have to agree on what a word
+    /// is, or a value becomes a node.
+    #[test]
+    fn our_reading_and_claps_agree_on_the_words(picked in proptest::collection::vec(0..TOKENS.len(), 1..7)) {
+        let words: Vec<&str> = picked.iter().map(|index| TOKENS[*index]).collect();
+        let line = Line::read(words.iter().map(OsString::from));
+        let plain: Vec<&str> = line.plain.iter().map(|index| words[*index]).collect();
+        match parse(args(&words)) {
+            Ok(Invocation { command: Command::Drain(DrainOptions { targets: Targets::Nodes(nodes), .. }), .. }) => {
+                let mut expected: Vec<&str> = Vec::new();
+                for word in plain {
+                    if !expected.contains(&word) {
+                        expected.push(word);
+                    }
+                }
+                proptest::prop_assert_eq!(nodes, expected);
+            }
+            Ok(Invocation { command, .. }) => {
+                if let Some(word) = command.word() {
+                    proptest::prop_assert_eq!(Some(&word), plain.first());
+                }
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Words that are a flag, a value or a node, whichever comes before them.
+const TOKENS: [&str; 26] = [
+    "n1",
+    "n2",
+    "audit",
+    "cancel",
+    "a",
+    "5",
+    "-1",
+    "1m",
+    "true",
+    "server",
+    "--",
+    "--context",
+    "--context=x",
+    "-n",
+    "-nx",
+    "-v",
+    "-v5",
+    "-qv",
+    "-q",
+    "--force",
+    "--dry-run",
+    "--restart-stale",
+    "--grace-period",
+    "--timeout",
+    "--chunk_size",
+    "-l",
+];

@@ -224,7 +224,7 @@ fn an_empty_selector_counts_as_not_given() {
     assert_refused("-l ''", &["`-l` is empty", "KEY=VALUE"]);
     assert_refused("--selector=", &["`-l` is empty"]);
     match parse(args(&["-l", "  "])) {
-        Err(Exit::Error(error)) => assert!(error.message().contains("is empty")),
+        Err(Exit::Error(error)) => assert!(error.message().contains("`-l` is empty")),
         other => panic!("{other:?}"),
     }
     assert_eq!(nodes("n1 -l ''"), ["n1"]);
