@@ -16,6 +16,7 @@ pub mod error;
 pub mod event;
 pub mod exit;
 pub mod facts;
+pub mod machine;
 pub mod outcome;
 pub mod plan;
 pub mod settings;

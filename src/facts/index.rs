@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    BudgetFacts, ClaimFacts, Key, KubeVirtFacts, MigrationFacts, NodeFacts, PodFacts, PodKey, PodRole, VmFacts, VmiFacts,
+    BudgetFacts, ClaimFacts, Key, KubeVirtFacts, MigrationFacts, NodeFacts, PodFacts, PodKey, PodRole, VmFacts,
+    VmiFacts,
 };
 
 /// A change of a set of objects of type `T` that are identified by `I`.
@@ -103,8 +104,10 @@ impl Index {
             Change::Migration(delta) => {
                 let before: BTreeMap<Key, Key> = self.migrations.iter().map(|(k, m)| (k.clone(), vmi_key(m))).collect();
                 let keys = apply(&mut self.migrations, delta, |m| m.key.clone());
-                touched.vms =
-                    keys.iter().filter_map(|k| self.migrations.get(k).map(vmi_key).or_else(|| before.get(k).cloned())).collect();
+                touched.vms = keys
+                    .iter()
+                    .filter_map(|k| self.migrations.get(k).map(vmi_key).or_else(|| before.get(k).cloned()))
+                    .collect();
             }
             Change::Budget(delta) => touched.budgets = apply(&mut self.budgets, delta, |b| b.key.clone()),
             Change::Node(delta) => touched.nodes = apply(&mut self.nodes, delta, |n| n.name.clone()),
@@ -230,7 +233,11 @@ fn vmi_key(migration: &MigrationFacts) -> Key {
 }
 
 /// Applies a delta to a map; returns the identities that changed.
-fn apply<T: PartialEq, I: Ord + Clone>(map: &mut BTreeMap<I, T>, delta: Delta<T, I>, id: impl Fn(&T) -> I) -> BTreeSet<I> {
+fn apply<T: PartialEq, I: Ord + Clone>(
+    map: &mut BTreeMap<I, T>,
+    delta: Delta<T, I>,
+    id: impl Fn(&T) -> I,
+) -> BTreeSet<I> {
     let mut touched = BTreeSet::new();
     match delta {
         Delta::Apply(object) => {

@@ -127,6 +127,7 @@ pub struct Deletion {
 
 /// One pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct PodFacts {
     /// Identity.
     pub key: PodKey,
@@ -379,6 +380,7 @@ pub enum VmVolumeSource {
 
 /// One VirtualMachineInstance.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct VmiFacts {
     /// Namespace and name.
     pub key: Key,
@@ -486,6 +488,7 @@ impl fmt::Display for RunStrategy {
 
 /// One VirtualMachine.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct VmFacts {
     /// Namespace and name.
     pub key: Key,
@@ -570,6 +573,18 @@ pub struct KubeVirtFacts {
     pub migrations_per_cluster: u32,
     /// Taint key with which KubeVirt evacuates a node by itself (default `kubevirt.io/drain`).
     pub drain_taint: String,
+}
+
+impl KubeVirtFacts {
+    /// True if the running version is that one or newer; false where it is unknown.
+    pub fn at_least(&self, major: u32, minor: u32) -> bool {
+        let Some(version) = &self.version else { return false };
+        let mut numbers = version.trim_start_matches('v').split(['.', '-', '+']).map(|part| part.parse::<u32>().ok());
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(a), Some(b)) => (a, b) >= (major, minor),
+            _ => false,
+        }
+    }
 }
 
 /// `spec.unhealthyPodEvictionPolicy` of a budget.

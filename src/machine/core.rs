@@ -1,0 +1,143 @@
+//! What all parts of the machine share: facts, clock base, the outbox, and who waits for which answer.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::budget::BudgetGate;
+use super::decider::Decider;
+use super::types::{Effect, EffectKind, MachineOptions, RequestId};
+use crate::event::{DrainEvent, EventKind};
+use crate::facts::{Index, Key};
+
+/// Restarts that may be under way at a time (design §5).
+const RESTARTS_AT_A_TIME: usize = 5;
+
+/// Who asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The node itself (cordon, uncordon, re-list).
+    Node,
+    /// A pod, by UID.
+    Pod(String),
+    /// A VM.
+    Vm(Key),
+    /// The restart brake (KubeVirt's CR).
+    Brake,
+}
+
+/// The brake on restarts: few at a time, and none after a sign that they do harm.
+#[derive(Debug, Default)]
+pub(super) struct Brake {
+    under_way: BTreeSet<Key>,
+    /// Why no restart may start any more.
+    pub(super) stopped: Option<String>,
+    /// True once the CR was read again.
+    pub(super) strategy_confirmed: bool,
+    /// The read that confirms it.
+    pub(super) reading: Option<RequestId>,
+}
+
+impl Brake {
+    /// True if another restart may start.
+    pub(super) fn has_room(&self) -> bool {
+        self.under_way.len() < RESTARTS_AT_A_TIME
+    }
+
+    /// A restart starts.
+    pub(super) fn take(&mut self, vm: &Key) {
+        self.under_way.insert(vm.clone());
+    }
+
+    /// A restart has ended, well or not.
+    pub(super) fn release(&mut self, vm: &Key) {
+        self.under_way.remove(vm);
+    }
+}
+
+/// Shared state.
+pub(super) struct Core {
+    pub(super) index: Index,
+    pub(super) options: MachineOptions,
+    pub(super) decider: Decider,
+    pub(super) gate: BudgetGate,
+    pub(super) brake: Brake,
+    pub(super) started_at: Timestamp,
+    /// True once nothing may be sent any more.
+    pub(super) silent: bool,
+    /// True once a POST was sent: something was changed.
+    pub(super) changed: bool,
+    pub(super) effects: VecDeque<Effect>,
+    pub(super) events: VecDeque<DrainEvent>,
+    pub(super) waiting: BTreeMap<RequestId, (usize, Asker, bool)>,
+    next_request: u64,
+    next_seq: u64,
+    posts: usize,
+    /// Set when the API server asked for patience: no POST before.
+    pub(super) hold_posts_until: Option<Duration>,
+}
+
+impl Core {
+    pub(super) fn new(
+        index: Index,
+        options: MachineOptions,
+        decider: Decider,
+        started_at: Timestamp,
+        first_seq: u64,
+    ) -> Self {
+        Self {
+            index,
+            options,
+            decider,
+            gate: BudgetGate::default(),
+            brake: Brake::default(),
+            started_at,
+            silent: false,
+            changed: false,
+            effects: VecDeque::new(),
+            events: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            next_request: 1,
+            next_seq: first_seq,
+            posts: 0,
+            hold_posts_until: None,
+        }
+    }
+
+    /// The wall clock at `now`.
+    pub(super) fn wall(&self, now: Duration) -> Timestamp {
+        self.started_at + SignedDuration::try_from(now).unwrap_or(SignedDuration::MAX)
+    }
+
+    /// True if a POST may go out.
+    pub(super) fn has_slot(&self, now: Duration) -> bool {
+        !self.silent && self.posts < self.options.max_in_flight && self.hold_posts_until.is_none_or(|t| t <= now)
+    }
+
+    /// Sends a request; the answer comes back to `asker` of node number `node`.
+    pub(super) fn send(&mut self, node: usize, asker: Asker, kind: EffectKind) -> RequestId {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        let post = kind.is_post();
+        self.posts += usize::from(post);
+        self.changed |= post || matches!(kind, EffectKind::Cordon { .. } | EffectKind::CordonFresh { .. });
+        self.waiting.insert(id, (node, asker, post));
+        self.effects.push_back(Effect { id, kind });
+        id
+    }
+
+    /// Who waits for that answer, if anybody still does.
+    pub(super) fn answered(&mut self, id: RequestId) -> Option<(usize, Asker)> {
+        let (node, asker, post) = self.waiting.remove(&id)?;
+        self.posts -= usize::from(post);
+        Some((node, asker))
+    }
+
+    /// Reports an event.
+    pub(super) fn emit(&mut self, now: Duration, kind: EventKind) {
+        let elapsed_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        self.events.push_back(DrainEvent { seq: self.next_seq, elapsed_ms, kind });
+        self.next_seq += 1;
+    }
+}

@@ -1,0 +1,332 @@
+//! Following a VM that was set in motion: its migrations by the VMI, a shutdown by its launcher, a new VMI by its UID.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::core::Core;
+use super::node::Place;
+use super::pod::Closed;
+use super::vm::{State, VmRun};
+use crate::event::{Activity, VmProgress};
+use crate::facts::{KubeVirtState, Migratable, MigrationFacts, VmiFacts, VmiPhase};
+use crate::outcome::{Cause, VmOutcome};
+use crate::plan::VmAction;
+
+/// How long the watch may take to show a mark that the webhook says it set.
+const MARK_BOUND: Duration = Duration::from_secs(10);
+/// How long a mark may stand without a migration on KubeVirt 1.9 and newer, which creates it at once (design §5).
+const MIGRATION_BOUND: Duration = Duration::from_secs(60);
+/// Failed migrations in a row after which more will not help (design §4).
+const FAILURES: usize = 3;
+/// How long the scheduler may say the same "no node fits" before the VM counts as down (design §5).
+const UNSCHEDULABLE_BOUND: Duration = Duration::from_secs(60);
+/// How long a new VMI may take beyond the guest's grace period (design §4).
+pub(super) const RESTART_BOUND: Duration = Duration::from_secs(300);
+
+impl VmRun {
+    pub(super) fn follow(&mut self, since: Duration, mark_seen: bool, core: &mut Core, place: &Place, now: Duration) {
+        let Some(vmi) = core.index.vmi(&self.item.vmi).cloned() else {
+            if self.has_left(core, place) {
+                self.ended_elsewhere(None, core, place, now);
+            }
+            return;
+        };
+        if vmi.uid != self.item.vmi_uid {
+            if self.has_left(core, place) {
+                self.ended_elsewhere(Some(&vmi), core, place, now);
+            }
+            return;
+        }
+        if vmi.phase.is_final() {
+            self.state = State::ShuttingDown { since: now };
+            return self.shutting_down(now, core, place, now);
+        }
+        if let Some(node) = vmi.node.clone().filter(|n| *n != place.node) {
+            if self.has_left(core, place) {
+                let row = &mut self.item.row;
+                row.outcome = VmOutcome::Migrates;
+                row.cause = None;
+                row.waiting_helps = None;
+                row.remedy = None;
+                row.because = format!("migrated to {node}");
+                row.node_after = Some(node);
+                self.close(Closed::Left, core, place, now);
+            }
+            return;
+        }
+        self.still_here(&vmi, since, mark_seen, core, place, now);
+    }
+
+    fn still_here(
+        &mut self,
+        vmi: &VmiFacts,
+        since: Duration,
+        mark_seen: bool,
+        core: &mut Core,
+        place: &Place,
+        now: Duration,
+    ) {
+        let marked = vmi.marked.as_deref() == Some(&place.node);
+        let mark_seen = mark_seen || marked;
+        self.state = State::Following { since, mark_seen };
+        if self.item.action == VmAction::AwaitOwner {
+            return self.show(core, place, Activity::WaitingForOwner, None, None, now);
+        }
+        let migrations: Vec<MigrationFacts> = core.index.migrations_of(&self.item.vmi).into_iter().cloned().collect();
+        let known = self
+            .failed_before
+            .get_or_insert_with(|| failed(&migrations).map(|m| m.uid.clone()).collect::<BTreeSet<_>>());
+        let fresh_failures: Vec<&MigrationFacts> = failed(&migrations).filter(|m| !known.contains(&m.uid)).collect();
+        let running = migrations.iter().rev().find(|m| !m.is_final());
+        let attempts = fresh_failures.len() + usize::from(running.is_some());
+        self.item.row.attempts = self.item.row.attempts.max(u32::try_from(attempts).unwrap_or(u32::MAX));
+        let last_failure = fresh_failures.last().map(|m| {
+            m.failure_reason
+                .clone()
+                .or_else(|| vmi.migration.as_ref().filter(|s| s.failed).and_then(|s| s.failure_reason.clone()))
+                .unwrap_or_else(|| "no reason given".to_owned())
+        });
+        if fresh_failures.len() >= FAILURES {
+            let because = format!(
+                "{} migrations failed in a row, last: {}",
+                fresh_failures.len(),
+                last_failure.unwrap_or_default()
+            );
+            return self.block(core, place, Cause::MigrationFailed, because, now);
+        }
+        if let Some(migration) = running {
+            return self.show_migration(migration, &migrations, last_failure, core, place, now);
+        }
+        if let Migratable::No { reason, message } = &vmi.migratable {
+            // KubeVirt drops such a VMI without a word: nothing will move it while the condition stands.
+            let why = if message.is_empty() { reason } else { message };
+            let because = format!("became non-migratable: {why}");
+            return self.block(core, place, Cause::BecameNonMigratable, because, now);
+        }
+        if !marked {
+            if mark_seen || now >= since + MARK_BOUND {
+                // The mark is gone and the VM still runs here: it may be asked for once more.
+                self.state = State::Deciding { after: now + super::retry::delay(2, &self.item.vmi_uid) };
+            } else {
+                self.wake_at = Some(since + MARK_BOUND);
+            }
+            return;
+        }
+        let at_once = match core.index.kubevirt() {
+            KubeVirtState::One(cr) => cr.at_least(1, 9),
+            KubeVirtState::Absent | KubeVirtState::Unclear => false,
+        };
+        if at_once {
+            if now >= since + MIGRATION_BOUND {
+                let because = "marked for evacuation, but no migration appears".to_owned();
+                return self.block(core, place, Cause::MigrationMissing, because, now);
+            }
+            self.wake_at = Some(since + MIGRATION_BOUND);
+        }
+        self.show(core, place, Activity::Queued, None, last_failure, now);
+    }
+
+    fn show_migration(
+        &mut self,
+        migration: &MigrationFacts,
+        own: &[MigrationFacts],
+        last_failure: Option<String>,
+        core: &mut Core,
+        place: &Place,
+        now: Duration,
+    ) {
+        let target = migration.target_node.clone().unwrap_or_default();
+        let detail = if migration.quota_rejected {
+            Some("the namespace's quota does not admit the target pod".to_owned())
+        } else {
+            last_failure.map(|reason| format!("last attempt failed: {reason}"))
+        };
+        if !migration.takes_slot() {
+            let ahead = core
+                .index
+                .migrations()
+                .filter(|m| {
+                    !m.is_final() && !m.takes_slot() && (m.created, &m.key) < (migration.created, &migration.key)
+                })
+                .filter(|m| !own.iter().any(|o| o.uid == m.uid))
+                .count();
+            let queue = u32::try_from(ahead).ok().filter(|n| *n > 0);
+            self.item.row.cause = Some(Cause::MigrationQueued);
+            return self.show(core, place, Activity::Queued, Some((target, queue)), detail, now);
+        }
+        self.item.row.cause = Some(Cause::VmEvacuating);
+        let activity = if migration.phase == "Running" { Activity::Migrating } else { Activity::PreparingTarget };
+        self.show(core, place, activity, Some((target, None)), detail, now);
+    }
+
+    /// Its VMI is gone or another one has the name, and nothing of it runs here any more.
+    fn ended_elsewhere(&mut self, other: Option<&VmiFacts>, core: &mut Core, place: &Place, now: Duration) {
+        let external = self.item.action == VmAction::AwaitOwner;
+        let row = &mut self.item.row;
+        row.cause = None;
+        row.waiting_helps = None;
+        row.remedy = None;
+        row.new_vmi_uid = other.map(|v| v.uid.clone());
+        row.node_after = other.and_then(|v| v.node.clone()).filter(|n| *n != place.node);
+        (row.outcome, row.because) = match other {
+            Some(_) if external => {
+                (VmOutcome::Replaced, "its owner replaced it by another VMI of that name".to_owned())
+            }
+            Some(_) => (VmOutcome::Returns, "restarted by somebody else".to_owned()),
+            None if external => (VmOutcome::Gone, "its owner deleted it".to_owned()),
+            None => (VmOutcome::Gone, "its VMI was deleted by somebody else".to_owned()),
+        };
+        self.close(Closed::Left, core, place, now);
+    }
+
+    pub(super) fn shutting_down(&mut self, since: Duration, core: &mut Core, place: &Place, now: Duration) {
+        self.state = State::ShuttingDown { since };
+        if !self.has_left(core, place) {
+            let detail = Some(format!("grace {}s", self.item.grace.as_secs()));
+            return self.show(core, place, Activity::ShuttingDown, None, detail, now);
+        }
+        // What stays off is done; so is a replica set's VMI, which comes back under another name.
+        let done = matches!(self.item.row.outcome, VmOutcome::StaysOff | VmOutcome::DownUntilNode) || !self.item.has_vm;
+        if done {
+            return self.close(Closed::Left, core, place, now);
+        }
+        self.state = State::Returning { since: now };
+        self.returning(now, core, place, now);
+    }
+
+    pub(super) fn returning(&mut self, since: Duration, core: &mut Core, place: &Place, now: Duration) {
+        self.state = State::Returning { since };
+        let restarts = self.item.row.outcome == VmOutcome::Restarts;
+        let outcome = if restarts { VmOutcome::Restarts } else { VmOutcome::Returns };
+        self.await_new(since, outcome, core, place, now);
+    }
+
+    /// Waits until another VMI of the name runs on another node.
+    pub(super) fn await_new(
+        &mut self,
+        since: Duration,
+        good: VmOutcome,
+        core: &mut Core,
+        place: &Place,
+        now: Duration,
+    ) {
+        let deadline = since + self.item.grace + RESTART_BOUND;
+        let new = core.index.vmi(&self.item.vmi).filter(|v| v.uid != self.item.vmi_uid).cloned();
+        let Some(new) = new else {
+            let stopped = core
+                .index
+                .vm(&self.item.vmi)
+                .is_some_and(|vm| vm.printable_status.as_deref() == Some("Stopped") && !vm.change_pending);
+            if stopped
+                && good == VmOutcome::Returns
+                && core.index.vmi(&self.item.vmi).is_none()
+                && now >= since + Duration::from_secs(5)
+            {
+                return self.is_down("it shut down and its VM reports Stopped".to_owned(), core, place, now);
+            }
+            if now >= deadline {
+                return self.is_down("no new VMI appeared in time".to_owned(), core, place, now);
+            }
+            self.wake_at = Some(deadline.min((now + Duration::from_secs(5)).max(since + Duration::from_secs(5))));
+            return self.show(core, place, Activity::Starting, None, None, now);
+        };
+        self.item.row.new_vmi_uid = Some(new.uid.clone());
+        if new.node.as_deref() == Some(&place.node) {
+            let because = "it came up on this node again: it tolerates the cordon".to_owned();
+            return self.block(core, place, Cause::SameNode, because, now);
+        }
+        match (&new.node, new.phase) {
+            (Some(node), VmiPhase::Running) => {
+                if !self.has_left(core, place) {
+                    return;
+                }
+                let row = &mut self.item.row;
+                row.outcome = good;
+                row.cause = None;
+                row.waiting_helps = None;
+                row.remedy = None;
+                row.needs.clear();
+                row.because = format!("runs on {node}");
+                if let Some(strategy) = &new.strategy {
+                    let _ = write!(row.because, " with {strategy}");
+                }
+                row.node_after = Some(node.clone());
+                self.close(Closed::Left, core, place, now);
+            }
+            (_, VmiPhase::Succeeded | VmiPhase::Failed) => {
+                self.is_down("its new VMI ended at once".to_owned(), core, place, now);
+            }
+            _ => self.not_running_yet(&new, deadline, core, place, now),
+        }
+    }
+
+    fn not_running_yet(&mut self, new: &VmiFacts, deadline: Duration, core: &mut Core, place: &Place, now: Duration) {
+        let target = new.node.clone().map(|n| (n, None));
+        if let Some(text) = &new.unschedulable {
+            let since = match &self.unschedulable {
+                Some((before, since)) if before == text => *since,
+                _ => now,
+            };
+            self.unschedulable = Some((text.clone(), since));
+            if now >= since + UNSCHEDULABLE_BOUND {
+                if self.item.row.outcome == VmOutcome::Restarts {
+                    core.brake.stopped = Some(format!("{} found no node after its restart", self.item.vmi));
+                }
+                self.item.row.cause = Some(Cause::Unschedulable);
+                return self.is_down(format!("no node takes it: {text}"), core, place, now);
+            }
+            self.wake_at = Some(since + UNSCHEDULABLE_BOUND);
+            return self.show(core, place, Activity::Scheduling, target, Some(text.clone()), now);
+        }
+        self.unschedulable = None;
+        if now >= deadline {
+            return self.is_down("its new VMI did not start in time".to_owned(), core, place, now);
+        }
+        self.wake_at = Some(deadline);
+        let activity = if new.node.is_some() { Activity::Starting } else { Activity::Scheduling };
+        self.show(core, place, activity, target, None, now);
+    }
+
+    fn is_down(&mut self, because: String, core: &mut Core, place: &Place, now: Duration) {
+        let row = &mut self.item.row;
+        row.outcome = VmOutcome::Down;
+        row.waiting_helps = Some(false);
+        row.because = because;
+        row.remedy = Some(format!("kubectl describe vmi {} -n {}", self.item.vmi.name, self.item.vmi.namespace));
+        self.close(Closed::Left, core, place, now);
+    }
+}
+
+fn failed(migrations: &[MigrationFacts]) -> impl Iterator<Item = &MigrationFacts> {
+    migrations.iter().filter(|m| m.failed())
+}
+
+/// A VM's progress in one clause.
+pub(super) fn in_words(progress: &VmProgress) -> String {
+    let mut text = match progress.activity {
+        Activity::Queued => match progress.queue {
+            Some(n) => format!("its migration is queued behind {n}"),
+            None => "its migration is queued".to_owned(),
+        },
+        Activity::PreparingTarget => "its migration prepares the target".to_owned(),
+        Activity::Migrating => "it is migrating".to_owned(),
+        Activity::ShuttingDown => "it is shutting down".to_owned(),
+        Activity::Scheduling => "its new VMI waits for a node".to_owned(),
+        Activity::Starting => "its new VMI is starting".to_owned(),
+        Activity::WaitingForOwner => "its owner has not acted".to_owned(),
+        Activity::WaitingForCondition => "virt-handler has not said whether it can migrate".to_owned(),
+        Activity::WaitingForMigration => "a migration to this node has not ended".to_owned(),
+        Activity::Retrying => "its eviction is refused".to_owned(),
+    };
+    if let Some(target) = &progress.target {
+        let _ = write!(text, " to {target}");
+    }
+    if progress.attempt > 1 {
+        let _ = write!(text, ", attempt {}", progress.attempt);
+    }
+    if let Some(detail) = &progress.detail {
+        let _ = write!(text, " ({detail})");
+    }
+    text
+}

@@ -1,0 +1,394 @@
+//! The machine that carries a plan out: pure, without clock and without I/O.
+//!
+//! Its doors: [`Machine::handle`] takes what happened and the time, [`Machine::poll_effect`] says what to send,
+//! [`Machine::poll_event`] what to report, [`Machine::poll_timeout`] when to come back, [`Machine::ended`] whether it is
+//! over. Spurious calls are harmless. Time is the duration since the run started.
+//!
+//! It works level-triggered: an input changes the facts, and every item that it touches looks at the facts again. So a
+//! missed or repeated event changes nothing, and a second run picks up where an earlier one stopped.
+
+mod budget;
+mod core;
+mod decider;
+mod follow;
+mod node;
+mod pod;
+mod react;
+mod restart;
+mod retry;
+mod types;
+mod vm;
+
+pub use decider::{Decide, Decider};
+pub use types::{Effect, EffectKind, Failure, Input, MachineOptions, Reply, RequestId};
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use self::core::{Asker, Core};
+use self::node::{Cut, NodeRun, Phase};
+use crate::event::{DrainEvent, EventKind, StopReason};
+use crate::exit::ExitCode;
+use crate::facts::{Change, Delta, Index, NodeFacts, Touched};
+use crate::outcome::NodeReport;
+use crate::plan::Plan;
+
+/// How often a cordon that may or may not have arrived is tried.
+const CORDON_TRIES: u32 = 5;
+
+/// Where the run as a whole is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stage {
+    /// Cordons are on their way.
+    Cordoning,
+    /// One was refused: those that this run set are taken back.
+    TakingBack { error: String, exit: ExitCode },
+    /// Nodes are drained.
+    Draining,
+    /// Over.
+    Ended { exit: ExitCode },
+}
+
+/// The machine.
+pub struct Machine {
+    core: Core,
+    nodes: Vec<NodeRun>,
+    cordons: Vec<Cordon>,
+    stage: Stage,
+    lost_since: Option<Duration>,
+    now: Duration,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Cordon {
+    outstanding: bool,
+    set_by_us: bool,
+    tries: u32,
+    retry_at: Option<Duration>,
+    refused: Option<Failure>,
+}
+
+impl Machine {
+    /// A machine for that plan. `first_seq` is the number of its first event. It starts with the first input.
+    pub fn new(
+        index: Index,
+        plan: Plan,
+        decider: Decider,
+        options: MachineOptions,
+        started_at: Timestamp,
+        first_seq: u64,
+    ) -> Self {
+        let core = Core::new(index, options, decider, started_at, first_seq);
+        let nodes: Vec<NodeRun> = plan.nodes.into_iter().enumerate().map(|(i, p)| NodeRun::new(i, p, &core)).collect();
+        let cordons = vec![Cordon::default(); nodes.len()];
+        Self { core, nodes, cordons, stage: Stage::Cordoning, lost_since: None, now: Duration::ZERO }
+    }
+
+    /// Sends the cordons. Everything else follows from their answers.
+    pub fn start(&mut self, now: Duration) {
+        self.now = now;
+        for number in 0..self.nodes.len() {
+            let node = self.nodes[number].place.node.clone();
+            if self.nodes[number].cordoned_before {
+                self.core.emit(now, EventKind::NodeCordoned { node, already: true });
+                continue;
+            }
+            let resource_version = self.core.index.node(&node).map(|n| n.resource_version.clone()).unwrap_or_default();
+            self.cordon(number, EffectKind::Cordon { node, resource_version });
+        }
+        if let Some(first) = self.nodes.first_mut() {
+            first.started = Some(now);
+        }
+        self.after_cordons(now);
+        self.settle(now);
+    }
+
+    fn cordon(&mut self, number: usize, kind: EffectKind) {
+        self.cordons[number].outstanding = true;
+        self.cordons[number].tries += 1;
+        self.core.send(number, Asker::Node, kind);
+    }
+
+    /// Takes an input at that time.
+    pub fn handle(&mut self, input: Input, now: Duration) {
+        self.now = now.max(self.now);
+        let now = self.now;
+        match input {
+            Input::Change(change) => {
+                let touched = self.core.index.apply(change);
+                self.touched(&touched, now);
+            }
+            Input::Answer { id, reply } => self.answer(id, reply, now),
+            Input::Tick => {}
+            Input::Stop(reason) => self.stop(reason, now),
+            Input::ContactLost => {
+                if self.lost_since.is_none() {
+                    self.lost_since = Some(now);
+                    self.core.emit(now, EventKind::ContactLost);
+                }
+            }
+            Input::ContactRestored => {
+                if let Some(since) = self.lost_since.take() {
+                    let lost_ms = u64::try_from(now.saturating_sub(since).as_millis()).unwrap_or(u64::MAX);
+                    self.core.emit(now, EventKind::ContactRestored { lost_ms });
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    fn touched(&mut self, touched: &Touched, now: Duration) {
+        for key in &touched.budgets {
+            self.core.gate.budget_changed(&self.core.index, key);
+        }
+        for node in &mut self.nodes {
+            node.touched(touched, &mut self.core, now);
+        }
+    }
+
+    fn answer(&mut self, id: RequestId, reply: Reply, now: Duration) {
+        let Some((number, asker)) = self.core.answered(id) else { return };
+        let mut fatal = None;
+        match (asker, reply) {
+            (Asker::Node, Reply::Node(result)) => self.cordon_answered(number, result, now),
+            (Asker::Node, Reply::Pods(result)) => {
+                let node = &mut self.nodes[number];
+                if node.phase == Phase::Relisting(id) {
+                    node.relisted(result, &mut self.core, now);
+                }
+            }
+            (Asker::Pod(uid), Reply::Eviction(answer)) => {
+                if let Some((pod, place)) = self.nodes[number].pod_mut(&uid) {
+                    fatal = pod.answer(&answer, &mut self.core, place, now);
+                }
+            }
+            (Asker::Pod(uid), Reply::Pod(result)) => {
+                if let Some((pod, place)) = self.nodes[number].pod_mut(&uid) {
+                    pod.read(result, &mut self.core, place, now);
+                }
+            }
+            (Asker::Vm(key), Reply::Eviction(answer)) => {
+                if let Some((vm, place)) = self.nodes[number].vm_mut(&key) {
+                    fatal = vm.answer(&answer, &mut self.core, place, now);
+                }
+            }
+            (Asker::Vm(key), Reply::Restart(answer)) => {
+                if let Some((vm, place)) = self.nodes[number].vm_mut(&key) {
+                    fatal = vm.restart_answered(&answer, &mut self.core, place, now);
+                }
+            }
+            (Asker::Vm(key), Reply::Vmi(result)) => {
+                if let Some((vm, place)) = self.nodes[number].vm_mut(&key) {
+                    vm.vmi_read(result, &mut self.core, place, now);
+                }
+            }
+            (Asker::Brake, Reply::KubeVirt(result)) => self.strategy_read(result, now),
+            // An answer of another kind than the question: the shell is broken; nothing is concluded from it.
+            (Asker::Node | Asker::Pod(_) | Asker::Vm(_) | Asker::Brake, _) => {}
+        }
+        if fatal == Some(Failure::Unauthorized) {
+            self.end_all(Cut::Blind, now);
+        }
+    }
+
+    /// The CR was read again before the first restart: what a restart gives is known for certain now.
+    fn strategy_read(&mut self, result: Result<crate::facts::KubeVirtFacts, Failure>, now: Duration) {
+        self.core.brake.reading = None;
+        match result {
+            Ok(cr) => {
+                let touched = self.core.index.apply(Change::KubeVirt(Delta::Apply(cr)));
+                self.core.brake.strategy_confirmed = true;
+                self.touched(&touched, now);
+            }
+            Err(failure) => {
+                self.core.brake.stopped = Some(format!("the KubeVirt CR could not be read again: {}", failure.text()));
+                self.core.brake.strategy_confirmed = true;
+            }
+        }
+    }
+
+    fn cordon_answered(&mut self, number: usize, result: Result<NodeFacts, Failure>, now: Duration) {
+        let node = self.nodes[number].place.node.clone();
+        self.cordons[number].outstanding = false;
+        if let Stage::TakingBack { .. } = self.stage {
+            if result.is_ok() && self.cordons[number].set_by_us {
+                self.cordons[number].set_by_us = false;
+                self.nodes[number].cordoned_now = false;
+                self.core.emit(now, EventKind::NodeUncordoned { node });
+            }
+            return self.taken_back(now);
+        }
+        match result {
+            Ok(facts) => {
+                self.cordons[number].set_by_us = true;
+                self.nodes[number].cordoned_now = true;
+                self.core.index.apply(Change::Node(Delta::Apply(facts)));
+                self.core.emit(now, EventKind::NodeCordoned { node, already: false });
+            }
+            Err(Failure::Conflict) => self.cordon(number, EffectKind::CordonFresh { node }),
+            Err(Failure::Passing(_)) if self.cordons[number].tries < CORDON_TRIES => {
+                let delay = retry::delay(self.cordons[number].tries, &node);
+                self.cordons[number].retry_at = Some(now + delay);
+            }
+            Err(failure) => self.cordons[number].refused = Some(failure),
+        }
+        self.after_cordons(now);
+    }
+
+    /// Goes on when every cordon has its answer.
+    fn after_cordons(&mut self, now: Duration) {
+        if self.stage != Stage::Cordoning || self.cordons.iter().any(|c| c.outstanding || c.retry_at.is_some()) {
+            return;
+        }
+        let refused = self.cordons.iter().position(|c| c.refused.is_some());
+        let Some(refused) = refused else {
+            self.stage = Stage::Draining;
+            return self.begin_turns(now);
+        };
+        let failure = self.cordons[refused].refused.clone().unwrap_or(Failure::NotFound);
+        let error = format!("cannot cordon node {}: {}", self.nodes[refused].place.node, failure.text());
+        let nothing_changed = self.cordons.iter().all(|c| !c.set_by_us);
+        let barred = matches!(failure, Failure::Forbidden(_) | Failure::Unauthorized | Failure::Passing(_));
+        let exit = if barred && nothing_changed { ExitCode::Api } else { ExitCode::Failed };
+        self.stage = Stage::TakingBack { error, exit };
+        for number in 0..self.nodes.len() {
+            if self.cordons[number].set_by_us {
+                self.cordons[number].outstanding = true;
+                let node = self.nodes[number].place.node.clone();
+                self.core.send(number, Asker::Node, EffectKind::Uncordon { node });
+            }
+        }
+        self.taken_back(now);
+    }
+
+    fn taken_back(&mut self, now: Duration) {
+        if let Stage::TakingBack { error, exit } = self.stage.clone()
+            && self.cordons.iter().all(|c| !c.outstanding)
+        {
+            self.end(exit, Some(error), now);
+        }
+    }
+
+    fn begin_turns(&mut self, now: Duration) {
+        loop {
+            let running = self.nodes.iter().filter(|n| n.is_running()).count();
+            let next = self.nodes.iter().position(|n| n.phase == Phase::Waiting);
+            let (Some(next), true) = (next, running < self.core.options.parallel.max(1)) else { return };
+            self.nodes[next].begin(&mut self.core, next > 0, now);
+        }
+    }
+
+    /// After every input: deadlines, free places, ends.
+    fn settle(&mut self, now: Duration) {
+        if matches!(self.stage, Stage::Ended { .. }) {
+            return;
+        }
+        for number in 0..self.cordons.len() {
+            if self.cordons[number].retry_at.is_some_and(|t| t <= now) {
+                self.cordons[number].retry_at = None;
+                let node = self.nodes[number].place.node.clone();
+                self.cordon(number, EffectKind::CordonFresh { node });
+            }
+        }
+        if self.stage != Stage::Draining {
+            return;
+        }
+        if self.core.hold_posts_until.is_some_and(|t| t <= now) {
+            self.core.hold_posts_until = None;
+        }
+        for node in &mut self.nodes {
+            if node.is_running() && now >= node.place.deadline {
+                let cut = if self.lost_since.is_some() { Cut::Blind } else { Cut::Deadline };
+                node.cut(cut, &mut self.core, now);
+            }
+            node.pump(&mut self.core, now);
+        }
+        self.begin_turns(now);
+        if self.nodes.iter().all(|n| n.phase == Phase::Ended) {
+            let codes = self.nodes.iter().map(|n| n.exit);
+            let exit = ExitCode::of_all(codes);
+            self.end(exit, None, now);
+        }
+    }
+
+    fn stop(&mut self, reason: StopReason, now: Duration) {
+        if matches!(self.stage, Stage::Ended { .. }) {
+            return;
+        }
+        self.core.emit(now, EventKind::Stopped { reason });
+        self.end_all(Cut::Signal(exit_of(reason)), now);
+    }
+
+    fn end_all(&mut self, cut: Cut, now: Duration) {
+        self.core.silent = true;
+        for node in &mut self.nodes {
+            if node.phase != Phase::Ended {
+                node.cut(cut, &mut self.core, now);
+            }
+        }
+        let codes = self.nodes.iter().map(|n| n.exit);
+        let exit = ExitCode::of_all(codes);
+        self.end(exit, None, now);
+    }
+
+    fn end(&mut self, exit: ExitCode, error: Option<String>, now: Duration) {
+        self.core.silent = true;
+        self.core.effects.clear();
+        self.core.waiting.clear();
+        for node in &mut self.nodes {
+            if node.phase != Phase::Ended {
+                node.cut(Cut::NotStarted(exit), &mut self.core, now);
+            }
+        }
+        self.stage = Stage::Ended { exit };
+        self.core.emit(now, EventKind::Ended { exit_code: exit.code(), error });
+    }
+
+    /// The next request to send, if any.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.core.effects.pop_front()
+    }
+
+    /// The next event to report, if any.
+    pub fn poll_event(&mut self) -> Option<DrainEvent> {
+        self.core.events.pop_front()
+    }
+
+    /// When to call `handle(Input::Tick, ..)` next, as a duration since the run started.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        if matches!(self.stage, Stage::Ended { .. }) {
+            return None;
+        }
+        let now = self.now;
+        let nodes = self.nodes.iter().flat_map(NodeRun::wakes);
+        let cordons = self.cordons.iter().filter_map(|c| c.retry_at);
+        nodes.chain(cordons).chain(self.core.hold_posts_until).filter(|t| *t > now).min()
+    }
+
+    /// The exit code, once the run is over.
+    pub fn ended(&self) -> Option<ExitCode> {
+        match self.stage {
+            Stage::Ended { exit } => Some(exit),
+            Stage::Cordoning | Stage::TakingBack { .. } | Stage::Draining => None,
+        }
+    }
+
+    /// True if a request was sent that changes something.
+    pub fn changed(&self) -> bool {
+        self.core.changed
+    }
+
+    /// The results of the nodes that have ended.
+    pub fn reports(&self) -> Vec<NodeReport> {
+        self.nodes.iter().filter_map(|n| n.report.clone()).collect()
+    }
+}
+
+fn exit_of(reason: StopReason) -> ExitCode {
+    match reason {
+        StopReason::Interrupt => ExitCode::Interrupted,
+        StopReason::Terminate => ExitCode::Terminated,
+        StopReason::HangUp => ExitCode::Hangup,
+    }
+}

@@ -1,0 +1,335 @@
+//! One pod that is no VM: from its first eviction until it is gone.
+
+use std::time::Duration;
+
+use super::budget::Gate;
+use super::core::{Asker, Core};
+use super::node::Place;
+use super::react::{Patience, Reaction, react};
+use super::types::{EffectKind, Failure, RequestId};
+use crate::answer::EvictionAnswer;
+use crate::event::{EventKind, PodExit};
+use crate::facts::{Key, PodFacts};
+use crate::outcome::{Cause, PodOutcome};
+use crate::plan::{PodAction, PodItem, Wave};
+
+/// How long a pod waits for its budget's next event before it asks the server all the same.
+const BUDGET_FALLBACK: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    /// Wants to be evicted; not before `after`.
+    Ready { after: Duration },
+    /// Waits for an event of that budget, at most until then.
+    Budget { budget: Key, until: Duration },
+    /// A request is on its way.
+    Posting(RequestId),
+    /// It is stopping.
+    Stopping,
+    /// Over.
+    Closed(Closed),
+}
+
+/// How it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// Gone, or not waited for any more.
+    Left,
+    /// Not ours to move.
+    Kept,
+    /// Only a human can help.
+    Blocked,
+    /// Time runs out before it could go.
+    Pending,
+}
+
+/// A pod in execution.
+#[derive(Debug)]
+pub(super) struct PodRun {
+    pub(super) item: PodItem,
+    state: State,
+    asked: bool,
+    ours: bool,
+    patience: Patience,
+    said: Option<Cause>,
+}
+
+impl PodRun {
+    pub(super) fn new(item: PodItem) -> Self {
+        let state = match item.action {
+            PodAction::Evict | PodAction::Delete => State::Ready { after: Duration::ZERO },
+            PodAction::AwaitGone => State::Stopping,
+            PodAction::Leave if item.row.outcome == PodOutcome::Blocks => State::Closed(Closed::Blocked),
+            PodAction::Leave | PodAction::Refuse => State::Closed(Closed::Kept),
+        };
+        Self { item, state, asked: false, ours: false, patience: Patience::default(), said: None }
+    }
+
+    pub(super) fn closed(&self) -> Option<Closed> {
+        match self.state {
+            State::Closed(closed) => Some(closed),
+            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Stopping => None,
+        }
+    }
+
+    /// True while an answer is outstanding or an eviction was accepted: it goes on by itself.
+    pub(super) fn in_motion(&self) -> bool {
+        matches!(self.state, State::Posting(_) | State::Stopping)
+    }
+
+    pub(super) fn waits_on(&self, budget: &Key) -> bool {
+        matches!(&self.state, State::Budget { budget: b, .. } if b == budget)
+            || (self.closed() == Some(Closed::Blocked) && self.item.budgets.contains(budget))
+    }
+
+    pub(super) fn wake(&self) -> Option<Duration> {
+        match self.state {
+            State::Ready { after } => Some(after),
+            State::Budget { until, .. } => Some(until),
+            State::Posting(_) | State::Stopping | State::Closed(_) => None,
+        }
+    }
+
+    /// Looks at the facts and goes on. `turn` is the wave that may send.
+    pub(super) fn step(&mut self, core: &mut Core, place: &Place, turn: Wave, now: Duration) {
+        let pod = core.index.pod(&self.item.pod.uid).filter(|p| p.node.as_deref() == Some(&place.node)).cloned();
+        let Some(pod) = pod else {
+            if !matches!(self.state, State::Closed(Closed::Left)) {
+                self.left(core, place, now);
+            }
+            return;
+        };
+        match &self.state {
+            State::Ready { after } if *after <= now && self.item.wave <= turn => self.post(&pod, core, place, now),
+            State::Budget { until, .. } if *until <= now => self.post_despite_budget(&pod, core, place, now),
+            State::Stopping => self.stopping(&pod, core, place, now),
+            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) => {
+                if pod.deletion.is_some() && self.closed().is_none() && !matches!(self.state, State::Posting(_)) {
+                    self.state = State::Stopping;
+                    self.stopping(&pod, core, place, now);
+                }
+            }
+        }
+    }
+
+    /// Its budget changed: whoever waits on it looks again.
+    pub(super) fn budget_changed(&mut self, core: &Core, now: Duration) {
+        if self.closed() == Some(Closed::Blocked) {
+            // A human changed the budget: what could never go may go now.
+            if let Some(item) = core.decider.pod(&core.index, &self.item, core.wall(now))
+                && item.action != PodAction::Leave
+            {
+                self.item = item;
+                self.state = State::Ready { after: now };
+            }
+        } else {
+            self.state = State::Ready { after: now };
+        }
+    }
+
+    fn post(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
+        if !core.has_slot(now) {
+            return;
+        }
+        // A deletion asks no budget; an eviction never exceeds what the last status allows.
+        if self.item.action == PodAction::Evict
+            && let Gate::Shut(budget) = core.gate.check(&core.index, pod)
+        {
+            let because = format!("budget {budget} has no disruption left; its next change wakes it");
+            self.say(core, place, Cause::BudgetExhausted, because, now);
+            self.state = State::Budget { budget, until: now + BUDGET_FALLBACK };
+            return;
+        }
+        self.send(pod, core, place, now);
+    }
+
+    fn post_despite_budget(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
+        if core.has_slot(now) {
+            self.send(pod, core, place, now);
+        }
+    }
+
+    fn send(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
+        if !self.asked {
+            self.asked = true;
+            core.emit(
+                now,
+                EventKind::PodEvicting { node: place.node.clone(), pod: self.item.pod.clone(), launcher: false },
+            );
+        }
+        let grace = core.options.grace_period;
+        let kind = if self.item.action == PodAction::Delete {
+            EffectKind::Delete { pod: self.item.pod.clone(), grace }
+        } else {
+            core.gate.charge(&core.index, pod);
+            EffectKind::Evict { pod: self.item.pod.clone(), grace }
+        };
+        self.state = State::Posting(core.send(place.number, Asker::Pod(self.item.pod.uid.clone()), kind));
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        answer: &EvictionAnswer,
+        core: &mut Core,
+        place: &Place,
+        now: Duration,
+    ) -> Option<Failure> {
+        if !matches!(self.state, State::Posting(_)) {
+            return None;
+        }
+        let reaction = react(answer);
+        core.gate.answered(&core.index, &self.item.pod.uid, reaction == Reaction::Accepted);
+        match reaction {
+            Reaction::Accepted => {
+                self.ours = true;
+                self.state = State::Stopping;
+                let grace_seconds = i64::try_from(self.item.grace.as_secs()).unwrap_or(i64::MAX);
+                let (node, pod) = (place.node.clone(), self.item.pod.clone());
+                core.emit(now, EventKind::PodStopping { node, pod, launcher: false, grace_seconds });
+            }
+            Reaction::Gone => self.left(core, place, now),
+            Reaction::LookAgain => {
+                let kind = EffectKind::ReadPod { pod: self.item.pod.clone() };
+                self.state = State::Posting(core.send(place.number, Asker::Pod(self.item.pod.uid.clone()), kind));
+            }
+            Reaction::Evacuating | Reaction::NotMigratable | Reaction::MigrationTarget => {
+                self.block(core, place, Cause::WebhookRefused, answer.describe(), now);
+            }
+            Reaction::Wait(refusal) => {
+                if refusal.cause == Cause::Throttled {
+                    // The server as a whole asks for patience: nobody posts until then.
+                    let until = self.patience.next_try(&refusal, &self.item.pod.uid, now);
+                    core.hold_posts_until = Some(core.hold_posts_until.map_or(until, |t| t.max(until)));
+                }
+                if self.patience.refused(&refusal, now) {
+                    self.block(core, place, refusal.cause, refusal.because, now);
+                    return None;
+                }
+                let next = self.patience.next_try(&refusal, &self.item.pod.uid, now);
+                self.say(core, place, refusal.cause, refusal.because, now);
+                self.state = match (refusal.cause, self.item.budgets.first()) {
+                    (Cause::BudgetExhausted | Cause::BudgetUnsynced | Cause::BudgetBroken, Some(budget)) => {
+                        State::Budget { budget: budget.clone(), until: next.max(now + Duration::from_secs(10)) }
+                    }
+                    _ => State::Ready { after: next },
+                };
+            }
+            Reaction::Block(cause, because) => self.block(core, place, cause, because, now),
+            Reaction::Unauthorized => return Some(Failure::Unauthorized),
+        }
+        None
+    }
+
+    /// The pod was read after an answer that put its identity in doubt.
+    pub(super) fn read(&mut self, reply: Result<PodFacts, Failure>, core: &mut Core, place: &Place, now: Duration) {
+        match reply {
+            Err(Failure::NotFound) => self.left(core, place, now),
+            Ok(pod) if pod.key.uid != self.item.pod.uid || pod.node.as_deref() != Some(&place.node) => {
+                self.left(core, place, now);
+            }
+            Ok(_) | Err(_) => self.state = State::Ready { after: now + super::retry::delay(1, &self.item.pod.uid) },
+        }
+    }
+
+    fn stopping(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
+        let Some(deletion) = pod.deletion else {
+            return; // Accepted, and the watch has not shown it yet.
+        };
+        let overdue = core.wall(now).duration_since(deletion.at);
+        let old = core.options.skip_wait_for_delete.is_some_and(|limit| {
+            let limit = jiff::SignedDuration::try_from(limit).unwrap_or(jiff::SignedDuration::MAX);
+            overdue > limit
+        });
+        if !pod.finalizers.is_empty() && !pod.containers_running && !overdue.is_negative() {
+            let because = format!("no container runs; its object is kept by finalizer {}", pod.finalizers.join(", "));
+            self.skip(core, place, Cause::Finalizer, because, now);
+        } else if old {
+            let because = "its deletion is older than --skip-wait-for-delete-timeout".to_owned();
+            self.skip(core, place, Cause::Stopping, because, now);
+        }
+    }
+
+    fn skip(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
+        self.item.row.outcome = PodOutcome::Skipped;
+        self.item.row.cause = Some(cause);
+        self.item.row.because = because;
+        self.state = State::Closed(Closed::Left);
+        let (node, pod) = (place.node.clone(), self.item.pod.clone());
+        core.emit(now, EventKind::PodGone { node, pod, launcher: false, how: PodExit::Skipped });
+    }
+
+    fn left(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        if self.item.row.outcome == PodOutcome::Stays || self.item.row.outcome == PodOutcome::NotSelected {
+            self.state = State::Closed(Closed::Left);
+            self.item.row.outcome = PodOutcome::Gone;
+            return;
+        }
+        // An eviction whose answer never came counts as ours: the pod left while we asked.
+        let ours = self.ours || matches!(self.state, State::Posting(_));
+        core.gate.answered(&core.index, &self.item.pod.uid, true);
+        self.state = State::Closed(Closed::Left);
+        let how = match (ours, self.item.action) {
+            (false, _) => PodExit::AlreadyGone,
+            (true, PodAction::Delete) => PodExit::Deleted,
+            (true, _) => PodExit::Evicted,
+        };
+        self.item.row.outcome = if ours { PodOutcome::Evicts } else { PodOutcome::Gone };
+        self.item.row.cause = None;
+        self.item.row.waiting_helps = None;
+        self.item.row.remedy = None;
+        self.item.row.because = if ours { String::new() } else { "gone without us".to_owned() };
+        let (node, pod) = (place.node.clone(), self.item.pod.clone());
+        core.emit(now, EventKind::PodGone { node, pod, launcher: false, how });
+    }
+
+    fn block(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
+        self.item.row.outcome = PodOutcome::Blocks;
+        self.item.row.cause = Some(cause);
+        self.item.row.waiting_helps = Some(false);
+        self.item.row.because = because;
+        self.state = State::Closed(Closed::Blocked);
+        core.emit(now, EventKind::PodBlocked { node: place.node.clone(), row: self.item.row.clone() });
+    }
+
+    fn say(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
+        self.item.row.cause = Some(cause);
+        self.item.row.waiting_helps = Some(true);
+        self.item.row.because.clone_from(&because);
+        if self.said != Some(cause) {
+            self.said = Some(cause);
+            let (node, pod) = (place.node.clone(), self.item.pod.clone());
+            core.emit(now, EventKind::PodWaiting { node, pod, cause, because });
+        }
+    }
+
+    /// The deadline or a signal came first: the row says what it was doing.
+    pub(super) fn cut(&mut self, cause: Cause) {
+        if self.closed().is_some() {
+            return;
+        }
+        let row = &mut self.item.row;
+        row.outcome = PodOutcome::Pending;
+        match self.state {
+            State::Stopping => {
+                row.cause = Some(Cause::Stopping);
+                row.waiting_helps = Some(true);
+                row.because = format!("accepted, still stopping (grace {}s)", self.item.grace.as_secs());
+            }
+            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) if !self.asked => {
+                row.cause = Some(cause);
+                row.because = "its turn did not come".to_owned();
+            }
+            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) => {
+                row.cause = row.cause.or(Some(cause));
+            }
+        }
+        self.state = State::Closed(Closed::Pending);
+    }
+
+    /// A pod of the same controller is on the node again.
+    pub(super) fn returned(&mut self, successor: &PodFacts) {
+        self.item.row.outcome = PodOutcome::Returned;
+        self.item.row.cause = Some(Cause::Returned);
+        self.item.row.because = format!("it tolerates the cordon: {} took its place here", successor.key.name);
+    }
+}

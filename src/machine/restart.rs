@@ -1,0 +1,159 @@
+//! Restarting a stale VM: after the cordon, few at a time, checked right before, and followed to its new VMI.
+
+use std::time::Duration;
+
+use super::core::{Asker, Core};
+use super::follow::RESTART_BOUND;
+use super::node::Place;
+use super::pod::Closed;
+use super::react::Refusal;
+use super::types::{EffectKind, Failure};
+use super::vm::{State, VmRun};
+use crate::answer::RestartAnswer;
+use crate::event::{Activity, EventKind};
+use crate::facts::{KubeVirtState, VmiPhase};
+use crate::outcome::{Cause, VmOutcome};
+
+/// How often a 409 right after somebody's restart is asked again before it counts as a refusal.
+const CONFLICTS: u32 = 3;
+
+impl VmRun {
+    /// Takes a place among the restarts, once the CR was confirmed. False: not now.
+    pub(super) fn may_restart(&mut self, core: &mut Core, place: &Place, now: Duration) -> bool {
+        if let Some(why) = core.brake.stopped.clone() {
+            let because = format!("no further VM is restarted: {why}");
+            self.block(core, place, Cause::RestartStalled, because, now);
+            return false;
+        }
+        self.state = State::Queued;
+        if !core.brake.strategy_confirmed {
+            let KubeVirtState::One(cr) = core.index.kubevirt() else {
+                let because = "the KubeVirt CR cannot be read, so what a restart would give it is unknown".to_owned();
+                self.block(core, place, Cause::RestartRefused, because, now);
+                return false;
+            };
+            let key = cr.key.clone();
+            if core.brake.reading.is_none() && !core.silent {
+                core.brake.reading = Some(core.send(place.number, Asker::Brake, EffectKind::ReadKubeVirt { key }));
+            }
+            return false;
+        }
+        if !core.brake.has_room() {
+            return false;
+        }
+        core.brake.take(&self.item.vmi);
+        true
+    }
+
+    pub(super) fn post_restart(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        let unfinished = core.index.migrations_of(&self.item.vmi).iter().any(|m| !m.is_final());
+        let backup = self.vmi(core).and_then(|v| v.running_backup.clone());
+        let held = if unfinished {
+            Some((Cause::VmMigrationTarget, "a migration of it has not ended".to_owned()))
+        } else {
+            backup.map(|name| (Cause::BackupRunning, format!("backup {name} of it is running")))
+        };
+        if let Some((cause, because)) = held {
+            core.brake.release(&self.item.vmi);
+            let refusal = Refusal { cause, because, after: Some(Duration::from_secs(2)), bound: None };
+            return self.retry_or_block(&refusal, core, place, now);
+        }
+        self.item.row.attempts += 1;
+        let kind = EffectKind::Restart { vm: self.item.vmi.clone() };
+        self.state = State::RestartPosting(core.send(place.number, Asker::Vm(self.item.vmi.clone()), kind));
+    }
+
+    pub(super) fn restart_answered(
+        &mut self,
+        answer: &RestartAnswer,
+        core: &mut Core,
+        place: &Place,
+        now: Duration,
+    ) -> Option<Failure> {
+        if !matches!(self.state, State::RestartPosting(_)) {
+            return None;
+        }
+        match answer {
+            RestartAnswer::Accepted | RestartAnswer::Underway => {
+                self.item.row.outcome = VmOutcome::Restarts;
+                core.emit(now, EventKind::VmRestarting { node: place.node.clone(), vm: self.item.vmi.clone() });
+                self.restarting(now, core, place, now);
+            }
+            RestartAnswer::NoSuchVm => {
+                let because = "its VirtualMachine does not exist any more".to_owned();
+                self.block(core, place, Cause::RestartRefused, because, now);
+            }
+            RestartAnswer::NotPossible { text } => {
+                core.brake.release(&self.item.vmi);
+                self.restart_refusals += 1;
+                let replaced = core.index.vmi(&self.item.vmi).is_none_or(|v| v.uid != self.item.vmi_uid);
+                if replaced {
+                    // Somebody else restarted it: its new VMI is what we wanted.
+                    self.restarting(now, core, place, now);
+                } else if self.restart_refusals >= CONFLICTS
+                    || core.index.vm(&self.item.vmi).is_none_or(|vm| !vm.run_strategy.allows_restart())
+                {
+                    self.block(core, place, Cause::RestartRefused, format!("the restart was refused: {text}"), now);
+                } else {
+                    self.item.row.attempts -= 1;
+                    self.state = State::Deciding { after: now + super::retry::delay(2, &self.item.vmi_uid) };
+                }
+            }
+            RestartAnswer::Forbidden { text } => {
+                self.block(core, place, Cause::Forbidden, format!("the restart is not permitted: {text}"), now);
+            }
+            RestartAnswer::Invalid { text } => {
+                self.block(core, place, Cause::Invalid, format!("the restart was not accepted: {text}"), now);
+            }
+            RestartAnswer::Unavailable { text, after } => {
+                core.brake.release(&self.item.vmi);
+                self.item.row.attempts -= 1;
+                let refusal = Refusal {
+                    cause: Cause::WebhookUnreachable,
+                    because: format!("the restart did not get through: {text}"),
+                    after: *after,
+                    bound: Some(RESTART_BOUND),
+                };
+                self.retry_or_block(&refusal, core, place, now);
+            }
+            RestartAnswer::Unauthorized => return Some(Failure::Unauthorized),
+        }
+        None
+    }
+
+    /// The restart was accepted: the old VMI goes, then a new one comes.
+    pub(super) fn restarting(&mut self, since: Duration, core: &mut Core, place: &Place, now: Duration) {
+        self.state = State::Restarting { since };
+        let bound = since + self.item.grace + RESTART_BOUND;
+        if let Some(old) = self.vmi(core) {
+            let ended = matches!(old.phase, VmiPhase::Succeeded | VmiPhase::Failed);
+            if now >= bound {
+                let because =
+                    "the restart was accepted, but its VMI has not been stopped in time (is virt-controller up?)";
+                return self.block(core, place, Cause::RestartStalled, because.to_owned(), now);
+            }
+            self.wake_at = Some(bound);
+            let detail = (!ended).then(|| format!("grace {}s", self.item.grace.as_secs()));
+            return self.show(core, place, Activity::ShuttingDown, None, detail, now);
+        }
+        self.await_new(since, VmOutcome::Restarts, core, place, now);
+        if self.closed() == Some(Closed::Left) {
+            self.check_promise(core, now);
+        }
+    }
+
+    /// The new VMI must carry the strategy that was promised; otherwise no further VM is restarted.
+    fn check_promise(&mut self, core: &mut Core, now: Duration) {
+        let Some(promised) = &self.item.row.strategy_fresh else { return };
+        let Some(got) = core.index.vmi(&self.item.vmi).and_then(|v| v.strategy.clone()) else { return };
+        if !got.same_effect(promised) {
+            let text = format!(
+                "{} came back with {got}, but {promised} was expected; no further VM is restarted",
+                self.item.vmi
+            );
+            self.item.row.cause = Some(Cause::StrategyMismatch);
+            core.brake.stopped = Some(format!("{} came back with {got}", self.item.vmi));
+            core.emit(now, EventKind::Noted { warning: true, text });
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What goes into the machine and what comes out of it.
+
+use std::time::Duration;
+
+use crate::answer::{EvictionAnswer, RestartAnswer};
+use crate::event::StopReason;
+use crate::facts::{Change, Key, KubeVirtFacts, NodeFacts, PodFacts, PodKey, VmiFacts};
+
+/// Number of a request, unique in its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Something that happened in the world.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A watch saw a change.
+    Change(Change),
+    /// A request was answered.
+    Answer {
+        /// Which one.
+        id: RequestId,
+        /// With what.
+        reply: Reply,
+    },
+    /// The time asked for by `poll_timeout` has come (harmless if it has not).
+    Tick,
+    /// A signal asks to stop: nothing more is sent.
+    Stop(StopReason),
+    /// No watch and no request gets through any more.
+    ContactLost,
+    /// They do again.
+    ContactRestored,
+}
+
+/// Why a read or a cordon did not work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The object is not there.
+    NotFound,
+    /// It changed under the request (409).
+    Conflict,
+    /// Not permitted; the server's words.
+    Forbidden(String),
+    /// Credentials were refused, and new ones too.
+    Unauthorized,
+    /// Anything that may pass: timeout, connection, 429, 5xx.
+    Passing(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Failure {
+    /// It in words.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::NotFound => "it does not exist",
+            Self::Conflict => "it changed at the same time",
+            Self::Unauthorized => "the credentials were refused",
+            Self::Forbidden(text) | Self::Passing(text) | Self::Other(text) => text,
+        }
+    }
+}
+
+/// The answer to an [`Effect`].
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// To `Cordon` and `Uncordon`.
+    Node(Result<NodeFacts, Failure>),
+    /// To `Evict` and `Delete`.
+    Eviction(EvictionAnswer),
+    /// To `Restart`.
+    Restart(RestartAnswer),
+    /// To `ReadVmi`; `NotFound` means it is gone.
+    Vmi(Result<VmiFacts, Failure>),
+    /// To `ReadKubeVirt`.
+    KubeVirt(Result<KubeVirtFacts, Failure>),
+    /// To `ReadPod`.
+    Pod(Result<PodFacts, Failure>),
+    /// To `RelistPods`.
+    Pods(Result<Vec<PodFacts>, Failure>),
+}
+
+/// A request that the shell must send, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    /// Its number, for the answer.
+    pub id: RequestId,
+    /// What to send.
+    pub kind: EffectKind,
+}
+
+/// Requests that the machine asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EffectKind {
+    /// Set `spec.unschedulable`.
+    Cordon {
+        /// Node.
+        node: String,
+        /// resourceVersion on which the decision rests.
+        resource_version: String,
+    },
+    /// Read the node, then cordon it on what was read.
+    CordonFresh {
+        /// Node.
+        node: String,
+    },
+    /// Take the cordon back.
+    Uncordon {
+        /// Node.
+        node: String,
+    },
+    /// Evict a pod, by UID.
+    Evict {
+        /// Pod.
+        pod: PodKey,
+        /// Grace period in seconds, where the user gave one (never for launchers).
+        grace: Option<u32>,
+    },
+    /// Delete a pod, by UID (`--disable-eviction`).
+    Delete {
+        /// Pod.
+        pod: PodKey,
+        /// Grace period in seconds, where the user gave one.
+        grace: Option<u32>,
+    },
+    /// Restart a VM.
+    Restart {
+        /// VM.
+        vm: Key,
+    },
+    /// Read a VMI right before something is decided on it.
+    ReadVmi {
+        /// VMI.
+        vmi: Key,
+    },
+    /// Read the KubeVirt CR before the first restart.
+    ReadKubeVirt {
+        /// CR.
+        key: Key,
+    },
+    /// Read a pod whose identity is in doubt.
+    ReadPod {
+        /// Pod.
+        pod: PodKey,
+    },
+    /// List the pods of a node once more at its end.
+    RelistPods {
+        /// Node.
+        node: String,
+    },
+}
+
+impl EffectKind {
+    /// True for the requests that are bounded in number at a time: evictions, deletions, restarts.
+    pub(super) fn is_post(&self) -> bool {
+        matches!(self, Self::Evict { .. } | Self::Delete { .. } | Self::Restart { .. })
+    }
+}
+
+/// How the machine works.
+#[derive(Debug, Clone)]
+pub struct MachineOptions {
+    /// Time that each node has from its first write.
+    pub timeout: Duration,
+    /// Keep waiting for what only a human can clear.
+    pub wait_blocked: bool,
+    /// Do not wait for pods whose deletion is older than this.
+    pub skip_wait_for_delete: Option<Duration>,
+    /// Grace period for pods that are no launcher.
+    pub grace_period: Option<u32>,
+    /// Nodes at a time.
+    pub parallel: usize,
+    /// Evictions and restarts in flight at a time.
+    pub max_in_flight: usize,
+}
