@@ -1,1 +1,0 @@
-//! Trimmed API objects.
