@@ -11,11 +11,13 @@
 //! Everything but `cluster`, `run`, `signal` and the drawing in `report` is pure: it takes data and returns data.
 
 pub mod answer;
+pub mod classify;
 pub mod cli;
 pub mod error;
 pub mod event;
 pub mod exit;
 pub mod facts;
+pub mod forecast;
 pub mod machine;
 pub mod outcome;
 pub mod plan;

@@ -5,6 +5,8 @@
 mod convert;
 mod index;
 mod model;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod wire;
 
 pub use index::*;

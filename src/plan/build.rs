@@ -1,18 +1,121 @@
 //! Builds the plan.
-use super::{NodePlan, Plan};
-use crate::facts::Index;
-use crate::outcome::NodeReport;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use jiff::Timestamp;
-/// What the plan depends on besides the facts.
-#[derive(Debug, Clone, Default)]
-pub struct PlanOptions {}
-/// Builds the plan for these nodes.
-pub fn build(_index: &Index, _nodes: &[String], _options: &PlanOptions, _now: Timestamp) -> Plan {
-    todo!()
+
+use super::{NodePlan, Plan, PlanOptions, VmAction, VmItem, forecast_pod, forecast_vm};
+use crate::classify::{Role, classify};
+use crate::facts::{Index, Key, KubeVirtState, NodeReady};
+use crate::forecast::vm::cluster_is_unclear;
+use crate::forecast::{targets, words};
+use crate::outcome::{Cause, VmOutcome};
+
+/// A live migration hardly ever takes less; with the limit per node it gives the least time that a node needs.
+const SHORTEST_MIGRATION: Duration = Duration::from_secs(15);
+/// A fitting `--timeout` leaves this much on top of the least time.
+const TIMEOUT_MARGIN: Duration = Duration::from_mins(5);
+
+/// Builds the plan for these nodes, in this order. Nothing is settled yet: see [`super::consent::settle`].
+pub fn build(index: &Index, nodes: &[String], options: &PlanOptions, now: Timestamp) -> Plan {
+    let mut options = options.clone();
+    options.drained_nodes.extend(nodes.iter().cloned());
+    let plans: Vec<NodePlan> = nodes.iter().map(|node| node_plan(index, node, &options, now)).collect();
+    let must_move = |vm: &VmItem| vm.action == VmAction::Migrate || vm.row.cause == Some(Cause::NoMigrationTarget);
+    let nowhere_to_go = plans.iter().flat_map(|p| &p.vms).any(must_move)
+        && !index.nodes().any(|n| targets::is_open(n) && !options.drained_nodes.contains(&n.name));
+    Plan { warnings: warnings(index, &plans), nodes: plans, nowhere_to_go }
 }
-impl NodePlan {
-    /// The forecast as a report.
-    pub fn report(&self) -> NodeReport {
-        todo!()
+
+fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -> NodePlan {
+    let facts = index.node(node);
+    let mut vms: Vec<VmItem> =
+        keys_on(index, node, options, now).iter().filter_map(|key| forecast_vm(index, node, key, options, now)).collect();
+    vms.sort_by(|a, b| a.vmi.cmp(&b.vmi));
+    let mut pods: Vec<_> = index.pods_on(node).filter_map(|p| forecast_pod(p, index, options, now)).collect();
+    pods.sort_by(|a, b| a.pod.cmp(&b.pod));
+
+    let mut warnings = Vec::new();
+    if let Some(NodeReady::No { reason, .. }) = facts.map(|f| &f.ready) {
+        warnings.push(format!("{node} is not ready ({reason}): pods on it may never confirm that they stopped"));
     }
+    warnings.extend(too_short(index, &vms, options));
+    for vm in &vms {
+        warnings.extend(vm.notes.iter().map(|note| format!("{}: {note}", vm.vmi)));
+        if vm.action == VmAction::AwaitOwner {
+            warnings.push(format!("{}: if its owner does not act, the drain ends at its timeout (124)", vm.vmi));
+        }
+    }
+    let unread = |p: &&super::PodItem| p.row.cause == Some(Cause::DaemonSet) && p.row.because.contains("could not be read");
+    warnings.extend(pods.iter().filter(unread).map(|p| format!("{}: {}", p.pod, p.row.because)));
+    NodePlan {
+        node: node.to_owned(),
+        uid: facts.map(|f| f.uid.clone()).unwrap_or_default(),
+        cordoned: facts.is_some_and(|f| f.unschedulable),
+        vms,
+        pods,
+        warnings,
+    }
+}
+
+/// VMs of a node: those whose launcher is there, and those that KubeVirt has there without one.
+fn keys_on(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -> BTreeSet<Key> {
+    let by_launcher = index.pods_on(node).filter_map(|pod| match classify(pod, index, options, now).role {
+        Role::Vm { vmi } => Some(vmi),
+        Role::Companion { .. }
+        | Role::NotSelected
+        | Role::Stays
+        | Role::Skipped
+        | Role::Leaving
+        | Role::Evictable => None,
+    });
+    let by_name = index.vmis().filter(|v| v.node.as_deref() == Some(node)).map(|v| v.key.clone());
+    by_launcher.chain(by_name).collect()
+}
+
+/// Compares the least time that the node needs with `--timeout`.
+fn too_short(index: &Index, vms: &[VmItem], options: &PlanOptions) -> Option<String> {
+    let stops = |vm: &&VmItem| matches!(vm.action, VmAction::ShutDown | VmAction::Restart | VmAction::AwaitGone);
+    let slowest = vms.iter().filter(stops).max_by_key(|vm| vm.grace);
+    let grace = slowest.map_or(Duration::ZERO, |vm| vm.grace);
+    let migrations = vms.iter().filter(|vm| vm.row.outcome == VmOutcome::Migrates).count();
+    let slots = match index.kubevirt() {
+        KubeVirtState::One(cr) => cr.migrations_per_node.min(cr.migrations_per_cluster).max(1),
+        KubeVirtState::Absent | KubeVirtState::Unclear => 2,
+    };
+    let rounds = u32::try_from(migrations).unwrap_or(u32::MAX).div_ceil(slots);
+    let queue = SHORTEST_MIGRATION.saturating_mul(rounds);
+    let least = grace.max(queue);
+    if least < options.timeout {
+        return None;
+    }
+    let minutes = (least + TIMEOUT_MARGIN).as_secs().div_ceil(60);
+    let why = match slowest.filter(|_| grace >= queue) {
+        Some(vm) => format!("{} may take {} to shut down", vm.vmi, spoken(grace)),
+        None => format!("{migrations} VMs migrate, {slots} at a time, which takes {} or more", spoken(queue)),
+    };
+    Some(format!("{why}, and --timeout is {}: --timeout={minutes}m fits", spoken(options.timeout)))
+}
+
+fn spoken(duration: Duration) -> String {
+    words::duration(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
+}
+
+fn warnings(index: &Index, plans: &[NodePlan]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let vms = plans.iter().any(|p| !p.vms.is_empty());
+    if vms && cluster_is_unclear(index) {
+        warnings.push(
+            "no single valid KubeVirt object could be read: what a restarted VM would get is unknown, so no restart is offered"
+                .into(),
+        );
+    }
+    if !index.budgets_known {
+        warnings.push("disruption budgets could not be read: what they refuse is unknown until it is tried".into());
+    }
+    if vms && index.claims.is_none() {
+        warnings.push("claims and volumes could not be read: whether a disk binds its VM to a node is unknown".into());
+    }
+    warnings
 }

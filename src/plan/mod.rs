@@ -5,13 +5,22 @@
 
 mod build;
 pub mod consent;
+mod items;
+mod options;
+mod order;
+#[cfg(test)]
+mod tests;
+mod verdict;
 
 pub use build::build;
+pub use items::{forecast_pod, forecast_vm};
+pub use options::PlanOptions;
+pub use verdict::would_exit;
 
 use std::time::Duration;
 
 use crate::facts::{Key, PodKey};
-use crate::outcome::{NodeReport, PodRow, VmRow};
+use crate::outcome::{PodRow, VmRow};
 
 /// What the drain does to a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +35,10 @@ pub enum VmAction {
     AwaitOwner,
     /// Wait until LiveMigratable is there, then decide again.
     AwaitCondition,
-    /// Wait until the migration to this node has ended, then decide again.
+    /// Wait until the migration to this node, or one that an eviction would break, has ended; then decide again.
     AwaitMigration,
+    /// It is being shut down already: wait until it is gone from here.
+    AwaitGone,
     /// Leave it alone.
     Leave,
 }
@@ -59,16 +70,20 @@ pub struct VmItem {
     pub vmi: Key,
     /// UID of the VMI.
     pub vmi_uid: String,
-    /// Its launcher on this node.
+    /// Its launcher on this node; name and UID are empty where KubeVirt has the VMI here, but no launcher of it runs.
     pub launcher: PodKey,
     /// Hot-plug pods that follow it.
     pub companions: Vec<PodKey>,
     /// True if a VirtualMachine owns it: only then can it be restarted.
     pub has_vm: bool,
-    /// What to do.
+    /// What to do. After [`consent::settle`] this is permitted.
     pub action: VmAction,
-    /// Consent that the action needs; `None` needs none.
+    /// Class of consent that its first action needs, given or not; `None` needs none.
     pub consent: Option<ConsentKind>,
+    /// Budgets that count its launcher; only where the eviction shuts the guest down.
+    pub budgets: Vec<Key>,
+    /// More that is worth knowing, one clause each.
+    pub notes: Vec<String>,
     /// Time that the guest may take to stop.
     pub grace: Duration,
     /// The forecast, as people and programs see it.
@@ -133,11 +148,6 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// Things worth knowing that belong to no single node.
     pub warnings: Vec<String>,
-}
-
-impl Plan {
-    /// The forecast as reports, with the verdict and exit code that the drain would have.
-    pub fn reports(&self) -> Vec<NodeReport> {
-        self.nodes.iter().map(NodePlan::report).collect()
-    }
+    /// True if no open node is left outside this command's nodes, while VMs must move.
+    pub nowhere_to_go: bool,
 }

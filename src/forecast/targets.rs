@@ -1,0 +1,233 @@
+//! Which nodes can take a pod: the hard facts of scheduling, without requests and quota (those only the scheduler knows).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::facts::{
+    Demands, Index, Key, NodeExpression, NodeFacts, NodeReady, NodeTerm, Taint, Toleration, VmiFacts,
+};
+
+/// Node label with which KubeVirt says that VMs may start there.
+const KUBEVIRT_SCHEDULABLE: &str = "kubevirt.io/schedulable";
+/// Label prefix that names the CPU model of a node's host.
+const HOST_MODEL: &str = "host-model-cpu.node.kubevirt.io/";
+/// Label prefix of the CPU models that a node accepts from a migration.
+const MIGRATION_MODEL: &str = "cpu-model-migration.node.kubevirt.io/";
+/// The taint that a cordon puts on a node.
+const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
+
+/// Why one node cannot take a pod, the strongest reason first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Unfit {
+    Drained,
+    Disk(String),
+    Device(String),
+    Label(String, String),
+    Affinity,
+    CpuModel(String),
+    Taint(String),
+    NotForVms,
+    NotReady,
+    Cordoned,
+}
+
+impl Unfit {
+    fn words(&self) -> String {
+        match self {
+            Self::Drained => "drained by this command".into(),
+            Self::Disk(claim) => format!("out of reach of claim {claim}"),
+            Self::Device(name) => format!("without device {name}"),
+            Self::Label(key, value) => format!("without label {key}={value}"),
+            Self::Affinity => "outside its node affinity".into(),
+            Self::CpuModel(model) => format!("without CPU model {model}"),
+            Self::Taint(key) => format!("tainted {key}"),
+            Self::NotForVms => "not open for VMs".into(),
+            Self::NotReady => "not ready".into(),
+            Self::Cordoned => "cordoned".into(),
+        }
+    }
+}
+
+/// What keeps a pod from all other nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindrance {
+    /// Only its own node has its disk or device.
+    Bound,
+    /// There are no nodes left at all, or all of them are closed (cordoned, not ready, drained by this command).
+    NoNodeOpen,
+    /// None of them fits.
+    Mixed,
+}
+
+/// The nodes that can take a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Targets {
+    /// Their names, sorted.
+    pub nodes: Vec<String>,
+    /// Where there is none: what stands in the way, and how to say it.
+    pub none: Option<(Hindrance, String)>,
+}
+
+/// What is looked for.
+#[derive(Debug, Clone)]
+pub struct Search<'a> {
+    /// What the pod asks for.
+    pub demands: &'a Demands,
+    /// Claims that it mounts.
+    pub claims: BTreeSet<Key>,
+    /// Node that it leaves.
+    pub source: &'a str,
+    /// Nodes that this command drains: they take nothing.
+    pub drained: &'a BTreeSet<String>,
+    /// True for launchers: KubeVirt must call the node schedulable.
+    pub launcher: bool,
+    /// CPU model that the target of a migration must accept, see [`migration_cpu_model`].
+    pub cpu_model: Option<String>,
+}
+
+/// CPU model that a migration's target must accept: a guest with model `host-model` (also where none is asked for) keeps
+/// the model of its source host, and KubeVirt adds the selector `cpu-model-migration.node.kubevirt.io/MODEL` to the
+/// target pod (virt-controller, `migration.go`). Nothing where the source node carries no such labels.
+pub fn migration_cpu_model(vmi: &VmiFacts, source: Option<&NodeFacts>) -> Option<String> {
+    if !matches!(vmi.cpu_model.as_deref(), None | Some("host-model" | "")) {
+        return None;
+    }
+    source?.labels.keys().find_map(|label| label.strip_prefix(HOST_MODEL)).map(str::to_owned)
+}
+
+/// The demands of a new launcher: those of the present one without what a migration added to it.
+pub fn without_migration_selectors(demands: &Demands) -> Demands {
+    let mut demands = demands.clone();
+    demands.node_selector.retain(|key, _| !key.starts_with(MIGRATION_MODEL));
+    demands
+}
+
+/// Looks for nodes that can take the pod.
+pub fn find(index: &Index, search: &Search<'_>) -> Targets {
+    let mut nodes = Vec::new();
+    let mut unfit: BTreeMap<Unfit, usize> = BTreeMap::new();
+    for node in index.nodes().filter(|n| n.name != search.source) {
+        match first_hindrance(index, search, node) {
+            None => nodes.push(node.name.clone()),
+            Some(reason) => *unfit.entry(reason).or_default() += 1,
+        }
+    }
+    nodes.sort();
+    let none = nodes.is_empty().then(|| explain(&unfit));
+    Targets { nodes, none }
+}
+
+/// True if a node takes new pods at all.
+pub fn is_open(node: &NodeFacts) -> bool {
+    !node.unschedulable && !matches!(node.ready, NodeReady::No { .. })
+}
+
+fn explain(unfit: &BTreeMap<Unfit, usize>) -> (Hindrance, String) {
+    let bound = |u: &Unfit| matches!(u, Unfit::Disk(_) | Unfit::Device(_));
+    let closed = |u: &Unfit| matches!(u, Unfit::Drained | Unfit::NotReady | Unfit::Cordoned);
+    let hindrance = if unfit.keys().any(bound) && unfit.keys().all(|u| bound(u) || *u == Unfit::Drained) {
+        Hindrance::Bound
+    } else if unfit.keys().all(closed) {
+        Hindrance::NoNodeOpen
+    } else {
+        Hindrance::Mixed
+    };
+    if unfit.is_empty() {
+        return (hindrance, "there is no other node".into());
+    }
+    let mut parts: Vec<(&Unfit, &usize)> = unfit.iter().collect();
+    parts.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    let words: Vec<String> = parts.iter().take(3).map(|(reason, n)| format!("{n} {}", reason.words())).collect();
+    (hindrance, format!("no other node can take it: {}", words.join(", ")))
+}
+
+fn first_hindrance(index: &Index, search: &Search<'_>, node: &NodeFacts) -> Option<Unfit> {
+    if search.drained.contains(&node.name) {
+        return Some(Unfit::Drained);
+    }
+    for claim in &search.claims {
+        let facts = index.claims.as_ref().and_then(|claims| claims.get(claim));
+        if let Some(facts) = facts.filter(|f| !matches_terms(&f.volume_terms, node)) {
+            return Some(Unfit::Disk(facts.key.name.clone()));
+        }
+    }
+    for (device, units) in &search.demands.devices {
+        if node.devices.get(device).copied().unwrap_or(0) < *units {
+            return Some(Unfit::Device(device.clone()));
+        }
+    }
+    for (key, value) in &search.demands.node_selector {
+        if node.labels.get(key) != Some(value) {
+            return Some(if key == KUBEVIRT_SCHEDULABLE {
+                Unfit::NotForVms
+            } else {
+                Unfit::Label(key.clone(), value.clone())
+            });
+        }
+    }
+    if !matches_terms(&search.demands.affinity, node) {
+        return Some(Unfit::Affinity);
+    }
+    if let Some(model) = &search.cpu_model
+        && node.labels.get(&format!("{MIGRATION_MODEL}{model}")).map(String::as_str) != Some("true")
+    {
+        return Some(Unfit::CpuModel(model.clone()));
+    }
+    if search.launcher && node.labels.get(KUBEVIRT_SCHEDULABLE).map(String::as_str) != Some("true") {
+        return Some(Unfit::NotForVms);
+    }
+    if matches!(node.ready, NodeReady::No { .. }) {
+        return Some(Unfit::NotReady);
+    }
+    let tolerations = &search.demands.tolerations;
+    let cordon = Taint { key: CORDON_TAINT.into(), value: String::new(), effect: "NoSchedule".into() };
+    if node.unschedulable && !tolerated(tolerations, &cordon) {
+        return Some(Unfit::Cordoned);
+    }
+    let hard = |t: &&Taint| t.effect == "NoSchedule" || t.effect == "NoExecute";
+    node.taints
+        .iter()
+        .filter(hard)
+        .find(|t| !tolerated(tolerations, t))
+        .map(|t| Unfit::Taint(t.key.clone()))
+}
+
+/// Kubernetes' rule (`Toleration.ToleratesTaint`): effect and key must fit where they are set, then operator and value.
+fn tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
+    tolerations.iter().any(|t| {
+        let set = |field: &Option<String>| field.as_deref().unwrap_or_default().to_owned();
+        let (effect, key) = (set(&t.effect), set(&t.key));
+        (effect.is_empty() || effect == taint.effect)
+            && (key.is_empty() || key == taint.key)
+            && (t.exists || (!key.is_empty() && set(&t.value) == taint.value))
+    })
+}
+
+/// True if any of the terms matches the node; no terms ask for nothing. A term without expressions matches no node
+/// (Kubernetes, `nodeaffinity.NodeSelector`).
+pub fn matches_terms(terms: &[NodeTerm], node: &NodeFacts) -> bool {
+    let label = |key: &str| node.labels.get(key).map(String::as_str);
+    let field = |key: &str| (key == "metadata.name").then_some(node.name.as_str());
+    terms.is_empty()
+        || terms.iter().any(|term| {
+            !(term.labels.is_empty() && term.fields.is_empty())
+                && term.labels.iter().all(|e| holds(e, label(&e.key)))
+                && term.fields.iter().all(|e| holds(e, field(&e.key)))
+        })
+}
+
+fn holds(expression: &NodeExpression, value: Option<&str>) -> bool {
+    let listed = |v: &str| expression.values.iter().any(|x| x == v);
+    let compare = || {
+        let wanted = expression.values.first()?.parse::<i64>().ok()?;
+        Some(value?.parse::<i64>().ok()?.cmp(&wanted))
+    };
+    match expression.operator.as_str() {
+        "In" => value.is_some_and(listed),
+        "NotIn" => value.is_none_or(|v| !listed(v)),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compare().is_some_and(std::cmp::Ordering::is_gt),
+        "Lt" => compare().is_some_and(std::cmp::Ordering::is_lt),
+        _ => false,
+    }
+}

@@ -1,0 +1,85 @@
+//! Reasons in plain words: what a reader at three in the morning needs, and nothing that must be looked up.
+
+use crate::facts::{Key, Migratable, VmVolumeSource, VmiFacts};
+
+/// Why the VM cannot migrate, in one clause. virt-handler's reasons are a fixed list (KubeVirt `virt-handler/vm.go`); an
+/// unknown one is shown as it is.
+pub fn not_migratable(vmi: &VmiFacts) -> String {
+    let Migratable::No { reason, message } = &vmi.migratable else {
+        return "it cannot migrate".into();
+    };
+    match reason.as_str() {
+        "DisksNotLiveMigratable" => disks(vmi, message),
+        "HostDeviceNotLiveMigratable" if message.contains("too many GPUs") => "it has more than one GPU".into(),
+        "HostDeviceNotLiveMigratable" if message.contains("GPU") => "it has a GPU".into(),
+        "HostDeviceNotLiveMigratable" => "it has a host device (PCI passthrough)".into(),
+        "InterfaceNotLiveMigratable" if message.contains("masquerade") => "its pod network is a bridge".into(),
+        "CPUModeLiveMigratable" => "its node does not let host-model CPUs migrate".into(),
+        "SEVNotLiveMigratable" => "its memory is encrypted (SEV)".into(),
+        "TDXNotLiveMigratable" => "its memory is encrypted (TDX)".into(),
+        "SecureExecutionNotLiveMigratable" => "its memory is encrypted (Secure Execution)".into(),
+        "NoTSCFrequencyNotLiveMigratable" => "its Hyper-V clock needs a TSC frequency that the cluster hides".into(),
+        "HypervPassthroughNotLiveMigratable" => "it uses Hyper-V passthrough".into(),
+        "VirtIOFSNotLiveMigratable" => "it shares a file system with its node (virtiofs)".into(),
+        "PersistentReservationNotLiveMigratable" => "a disk uses SCSI persistent reservations".into(),
+        _ if message.is_empty() => reason.clone(),
+        _ => format!("{reason}: {message}"),
+    }
+}
+
+fn disks(vmi: &VmiFacts, message: &str) -> String {
+    if message.contains("HostDisk") {
+        return match vmi.volumes.iter().find(|v| v.source == VmVolumeSource::HostDisk) {
+            Some(volume) => format!("disk {} lies on its node (hostDisk)", volume.name),
+            None => "a disk lies on its node (hostDisk)".into(),
+        };
+    }
+    let Some(claim) = message.split("PVC ").nth(1).and_then(|rest| rest.split_whitespace().next()) else {
+        return "a disk is not shared (not ReadWriteMany)".into();
+    };
+    let holds = |source: &VmVolumeSource| match source {
+        VmVolumeSource::Claim(name) | VmVolumeSource::Ephemeral(name) => name == claim,
+        VmVolumeSource::EmptyDisk | VmVolumeSource::HostDisk | VmVolumeSource::Other => false,
+    };
+    let disk = vmi.volumes.iter().find(|v| holds(&v.source)).map_or(claim, |v| v.name.as_str());
+    if message.contains("Unable to determine") {
+        format!("nobody can tell whether disk {disk} is shared")
+    } else {
+        format!("disk {disk} is not shared (not ReadWriteMany)")
+    }
+}
+
+/// The command that sets a VM template's strategy.
+pub fn patch_template(vm: &Key) -> String {
+    format!(
+        "kubectl patch vm {} -n {} --type=json -p '[{{\"op\":\"add\",\"path\":\"/spec/template/spec/evictionStrategy\",\"value\":\"LiveMigrateIfPossible\"}}]'",
+        vm.name, vm.namespace
+    )
+}
+
+/// A `virtctl` command for a VM.
+pub fn virtctl(verb: &str, vm: &Key) -> String {
+    format!("virtctl {verb} {} -n {}", vm.name, vm.namespace)
+}
+
+/// The command that deletes a VMI.
+pub fn delete_vmi(vmi: &Key) -> String {
+    format!("kubectl delete vmi {} -n {}", vmi.name, vmi.namespace)
+}
+
+/// `1 node`, `2 nodes`.
+pub fn count(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+/// Seconds as people write them: `45s`, `10m`, `1h`, `1h5m`.
+pub fn duration(seconds: i64) -> String {
+    let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    let mut text = String::new();
+    for (n, unit) in [(hours, "h"), (minutes, "m"), (rest, "s")] {
+        if n > 0 {
+            text.push_str(&format!("{n}{unit}"));
+        }
+    }
+    if text.is_empty() { "0s".into() } else { text }
+}
