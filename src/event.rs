@@ -106,6 +106,21 @@ pub enum StopReason {
     HangUp,
 }
 
+/// How consent to a class of interruptions came about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Consent {
+    /// It was neither given nor asked for.
+    #[default]
+    None,
+    /// By a flag.
+    Flag,
+    /// By a `y` to the question.
+    Answer,
+    /// The question was answered with no.
+    Declined,
+}
+
 /// Kinds of events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -126,6 +141,13 @@ pub enum EventKind {
         /// One report a node: the forecast.
         nodes: Vec<NodeReport>,
     },
+    /// It is settled which interruptions of VMs are agreed to.
+    Consented {
+        /// Restarts of stale VMs.
+        restart_stale: Consent,
+        /// VMs that do not run afterwards.
+        vm_down: Consent,
+    },
     /// A note for people that belongs to no single object.
     Noted {
         /// True for a warning.
@@ -142,6 +164,11 @@ pub enum EventKind {
     },
     /// A cordon that this run set was taken back.
     NodeUncordoned {
+        /// Its name.
+        node: String,
+    },
+    /// A node has its turn: its time runs from here.
+    NodeStarted {
         /// Its name.
         node: String,
     },

@@ -21,4 +21,5 @@ pub mod forecast;
 pub mod machine;
 pub mod outcome;
 pub mod plan;
+pub mod report;
 pub mod settings;

@@ -1,0 +1,130 @@
+//! Rows that say the same thing, gathered: one line for twenty pods behind one budget.
+
+use super::style::{Label, Line, Mark};
+use super::text::{agree, names, plural, reason_row};
+use super::words::{pod_because, pod_mark, pod_verb, remedy, stays_word, vm_because, vm_mark};
+use crate::outcome::{Cause, PodOutcome, PodRow, VmOutcome, VmRow};
+
+/// Names that a group shows before it counts the rest.
+const NAMES: usize = 3;
+
+/// Reasons that one kind of refusal may spell out before the rest is counted.
+const TEXTS: usize = 4;
+
+/// Rows with one outcome, one kind of reason and one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Mark of its rows.
+    pub mark: Mark,
+    /// Noun in singular and plural.
+    pub noun: (&'static str, &'static str),
+    /// What they do, in singular and plural; empty where a heading says it.
+    pub verb: (&'static str, &'static str),
+    /// `namespace/name` of each.
+    pub names: Vec<String>,
+    /// Why.
+    pub because: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+    kind: Kind,
+}
+
+/// What rows must share so that they can be counted together.
+type Kind = (Option<VmOutcome>, Option<PodOutcome>, Option<Cause>, Vec<String>, Vec<&'static str>);
+
+/// Groups of pods by what happens, why, and behind which budget.
+pub fn pods<'a>(rows: impl IntoIterator<Item = &'a PodRow>) -> Vec<Group> {
+    collect(rows.into_iter().map(|row| Group {
+        mark: pod_mark(row.outcome),
+        noun: ("pod", "pods"),
+        verb: pod_verb(row.outcome),
+        names: vec![row.display_name()],
+        because: pod_because(row),
+        remedy: remedy(row.remedy.as_deref(), &row.needs),
+        kind: (None, Some(row.outcome), row.cause, row.budgets.clone(), row.needs.clone()),
+    }))
+}
+
+/// Groups of VMs by what happened and why.
+pub fn vms<'a>(rows: impl IntoIterator<Item = &'a VmRow>) -> Vec<Group> {
+    collect(rows.into_iter().map(|row| Group {
+        mark: vm_mark(row.outcome),
+        noun: ("VM", "VMs"),
+        verb: ("", ""),
+        names: vec![row.display_name()],
+        because: vm_because(row),
+        remedy: remedy(row.remedy.as_deref(), &row.needs),
+        kind: (Some(row.outcome), None, row.cause, Vec::new(), row.needs.clone()),
+    }))
+}
+
+impl Group {
+    /// Its lines: `✗ 2 pods block: why → remedy`, then the names where there are several.
+    pub fn lines(&self, indent: usize, width: Option<usize>) -> Vec<Line> {
+        let start = Line::new().padded(indent).and(Line::marked(self.mark));
+        let (one, many) = self.verb;
+        let verb = agree(self.names.len(), one, many);
+        let subject = match self.names.as_slice() {
+            [name] => name.clone(),
+            several => plural(several.len(), self.noun.0, self.noun.1),
+        };
+        let said = [subject.as_str(), verb].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
+        let colon = if self.because.is_empty() && self.remedy.is_none() { "" } else { ": " };
+        let mut lines = hung(start.with(Label::Plain, said).with(Label::Plain, colon), indent, self, width);
+        if self.names.len() > 1 {
+            let list = names(&self.names, NAMES);
+            lines.push(Line::new().padded(indent + 4).with(Label::Faint, list));
+        }
+        lines
+    }
+}
+
+/// The reason behind its subject; wrapped text hangs four columns in, not under the end of a long name.
+fn hung(head: Line, indent: usize, group: &Group, width: Option<usize>) -> Vec<Line> {
+    let rows = reason_row(head.clone(), &group.because, group.remedy.as_deref(), width);
+    if rows.len() == 1 {
+        return rows;
+    }
+    let room = width.map(|w| w.saturating_sub(indent));
+    let under = reason_row(Line::new().padded(indent + 4), &group.because, group.remedy.as_deref(), room);
+    std::iter::once(head).chain(under).collect()
+}
+
+/// Gathers equal rows in the order in which they come, and folds kinds that have too many texts.
+fn collect(rows: impl Iterator<Item = Group>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for row in rows {
+        let same = |g: &&mut Group| g.kind == row.kind && g.because == row.because && g.remedy == row.remedy;
+        let texts = groups.iter().filter(|g| g.kind == row.kind).count();
+        if let Some(group) = groups.iter_mut().find(same) {
+            group.names.extend(row.names);
+        } else if texts < TEXTS {
+            groups.push(row);
+        } else if let Some(last) = groups.iter_mut().rev().find(|g| g.kind == row.kind) {
+            if !last.because.ends_with(MORE) {
+                last.because.push_str(MORE);
+            }
+            last.names.extend(row.names);
+        }
+    }
+    groups
+}
+
+/// Ends the text of a group whose members have texts of their own that are not shown.
+const MORE: &str = " (and the like)";
+
+/// `3 stay (2 DaemonSet, 1 static)`; nothing where none stays.
+pub fn staying(rows: &[PodRow]) -> Option<String> {
+    let mut words: Vec<(&'static str, usize)> = Vec::new();
+    for row in rows.iter().filter(|r| r.outcome == PodOutcome::Stays) {
+        let word = stays_word(row.cause);
+        match words.iter_mut().find(|(w, _)| *w == word) {
+            Some((_, n)) => *n += 1,
+            None => words.push((word, 1)),
+        }
+    }
+    words.sort_unstable();
+    let total: usize = words.iter().map(|(_, n)| n).sum();
+    let parts: Vec<String> = words.iter().map(|(word, n)| format!("{n} {word}")).collect();
+    (total > 0).then(|| format!("{total} {} ({})", agree(total, "stays", "stay"), parts.join(", ")))
+}

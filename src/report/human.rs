@@ -1,0 +1,174 @@
+//! All that people read of a run, as one fold: events and ticks go in, lines for stdout and stderr come out. Pure.
+
+use std::time::Duration;
+
+use super::lines::StdoutLines;
+use super::preview::{Preview, preview};
+use super::progress::{Detail, Progress};
+use super::state::State;
+use super::style::{Label, Line};
+use super::summary::{Summary, summary};
+use crate::event::{DrainEvent, EventKind, ServerInfo, StopReason};
+use crate::outcome::NodeReport;
+
+/// What stdout is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stdout {
+    /// kubectl's lines.
+    #[default]
+    Lines,
+    /// The preview table (`--dry-run`).
+    Preview,
+    /// Somebody else's: a document or the event stream. What would be a line there is said on stderr.
+    Taken,
+}
+
+/// How a run is told.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HumanOptions {
+    /// What stdout is for.
+    pub stdout: Stdout,
+    /// How much stderr says.
+    pub detail: Detail,
+    /// True for `--dry-run`: a preview ends without a summary.
+    pub dry_run: bool,
+    /// True for `--disable-eviction`.
+    pub deletes: bool,
+    /// True if `kubectl safe-drain cancel` exists.
+    pub cancel_command: bool,
+    /// Columns of stdout, where it is a terminal.
+    pub stdout_width: Option<usize>,
+    /// Columns of stderr, where it is a terminal.
+    pub stderr_width: Option<usize>,
+}
+
+/// Lines for both streams.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// For stdout.
+    pub stdout: Vec<Line>,
+    /// For stderr.
+    pub stderr: Vec<Line>,
+}
+
+impl Output {
+    /// True where there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.stdout.is_empty() && self.stderr.is_empty()
+    }
+}
+
+/// The fold.
+#[derive(Debug)]
+pub struct Human {
+    options: HumanOptions,
+    lines: StdoutLines,
+    progress: Progress,
+    state: State,
+    server: ServerInfo,
+    planned: Option<Vec<NodeReport>>,
+    results: Vec<NodeReport>,
+    warnings: Vec<String>,
+    stopped: Option<StopReason>,
+}
+
+impl Human {
+    /// A fold that has seen nothing.
+    pub fn new(options: HumanOptions) -> Self {
+        Self {
+            options,
+            lines: StdoutLines::new(options.deletes),
+            progress: Progress::new(options.detail),
+            state: State::default(),
+            server: ServerInfo::default(),
+            planned: None,
+            results: Vec::new(),
+            warnings: Vec::new(),
+            stopped: None,
+        }
+    }
+
+    /// The state that a screen shows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Takes an event in and says what is to be written.
+    pub fn event(&mut self, event: &DrainEvent) -> Output {
+        self.state.event(event);
+        self.remember(&event.kind);
+        let mut output = Output::default();
+        let line = self.lines.event(&event.kind);
+        let instead = match self.options.stdout {
+            Stdout::Lines => {
+                output.stdout.extend(line);
+                None
+            }
+            Stdout::Preview => None,
+            Stdout::Taken => line,
+        };
+        if !self.is_in_table(&event.kind) {
+            output.stderr = self.progress.event(event, instead);
+        }
+        if let EventKind::Ended { exit_code, error } = &event.kind {
+            self.end(*exit_code, error.as_deref(), &mut output);
+        }
+        output
+    }
+
+    /// Time goes on.
+    pub fn tick(&mut self, elapsed: Duration) -> Output {
+        Output { stdout: Vec::new(), stderr: self.progress.tick(&self.state, elapsed) }
+    }
+
+    /// True for what the preview table says, so that stderr does not.
+    fn is_in_table(&self, kind: &EventKind) -> bool {
+        let told = matches!(kind, EventKind::Connected { .. } | EventKind::Planned { .. } | EventKind::Noted { .. });
+        self.options.stdout == Stdout::Preview && told
+    }
+
+    fn remember(&mut self, kind: &EventKind) {
+        if let EventKind::Connected { server, .. } = kind {
+            self.server.clone_from(server);
+        } else if let EventKind::Planned { nodes } = kind {
+            self.planned = Some(nodes.clone());
+        } else if let EventKind::Noted { warning: true, text } = kind {
+            self.warnings.push(text.clone());
+        } else if let EventKind::NodeEnded { report } = kind {
+            self.results.push(report.clone());
+        } else if let EventKind::Stopped { reason } = kind {
+            self.stopped = Some(*reason);
+        }
+    }
+
+    /// The table or the summary, and the error.
+    fn end(&self, exit_code: u8, error: Option<&str>, output: &mut Output) {
+        let planned = self.planned.as_deref();
+        match (self.options.stdout, planned) {
+            (Stdout::Preview, Some(nodes)) => {
+                let width = self.options.stdout_width;
+                let server = &self.server;
+                output.stdout.extend(preview(&Preview { server, nodes, warnings: &self.warnings, exit_code, width }));
+            }
+            // Without a plan there is no table; what was held back for it still has to be said.
+            (Stdout::Preview, None) => {
+                let warnings =
+                    self.warnings.iter().map(|w| Line::new().with(Label::Caution, "Warning: ").with(Label::Plain, w));
+                output.stderr.extend(warnings);
+            }
+            (Stdout::Lines | Stdout::Taken, _) => {}
+        }
+        let quiet = self.options.detail == Detail::Quiet && exit_code == 0;
+        if !self.options.dry_run && !quiet {
+            output.stderr.extend(summary(&Summary {
+                nodes: &self.results,
+                stopped: self.stopped,
+                cancel_command: self.options.cancel_command,
+                width: self.options.stderr_width,
+            }));
+        }
+        if let Some(error) = error {
+            output.stderr.push(Line::new().with(Label::Bad, "error: ").with(Label::Plain, error));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! kubectl's lines on stdout, once per fact. Pure.
+
+use std::collections::BTreeSet;
+
+use super::style::{Label, Line};
+use crate::event::{EventKind, PodExit};
+use crate::facts::PodKey;
+use crate::outcome::{Verdict, VmOutcome, VmRow};
+
+/// Fold of events into stdout lines.
+#[derive(Debug, Default)]
+pub struct StdoutLines {
+    said: BTreeSet<String>,
+    /// True with `--disable-eviction`: pods are deleted, so no line says that they are being evicted.
+    deletes: bool,
+}
+
+impl StdoutLines {
+    /// A fold that has seen nothing. `deletes` is `--disable-eviction`.
+    pub fn new(deletes: bool) -> Self {
+        Self { said: BTreeSet::new(), deletes }
+    }
+
+    /// The line of an event, if it has one and was not printed before.
+    pub fn event(&mut self, kind: &EventKind) -> Option<Line> {
+        let (id, line) = self.line(kind)?;
+        self.said.insert(id).then_some(line)
+    }
+
+    /// Identity of the fact and its line.
+    fn line(&self, kind: &EventKind) -> Option<(String, Line)> {
+        let said = |object: String, words: &str| Line::plain(object + " ").with(Label::Good, words);
+        let node_line = |node: &str, words: &str| (format!("{words} {node}"), said(format!("node/{node}"), words));
+        let pod_line =
+            |pod: &PodKey, words: &str| (format!("{words} {}", pod.uid), said(format!("pod/{}", pod.name), words));
+        match kind {
+            EventKind::NodeCordoned { node, already: false } => Some(node_line(node, "cordoned")),
+            EventKind::NodeCordoned { node, already: true } => Some(node_line(node, "already cordoned")),
+            EventKind::NodeUncordoned { node } => Some(node_line(node, "uncordoned")),
+            EventKind::PodEvicting { pod, launcher: false, .. } if !self.deletes => {
+                Some((format!("evicting {}", pod.uid), Line::plain(format!("evicting pod {pod}"))))
+            }
+            EventKind::PodGone { pod, launcher: false, how, .. } => match how {
+                PodExit::Evicted => Some(pod_line(pod, "evicted")),
+                PodExit::Deleted => Some(pod_line(pod, "deleted")),
+                PodExit::AlreadyGone | PodExit::Skipped => None,
+            },
+            EventKind::VmEnded { row, .. } => vm_words(row.outcome).map(|words| {
+                let id = format!("vm {words} {}", row.vmi_uid);
+                (id, said(vm_resource(row), words))
+            }),
+            EventKind::NodeEnded { report } if report.verdict == Verdict::Drained => {
+                Some(node_line(&report.name, "drained"))
+            }
+            EventKind::Connected { .. }
+            | EventKind::Planned { .. }
+            | EventKind::Consented { .. }
+            | EventKind::Noted { .. }
+            | EventKind::NodeStarted { .. }
+            | EventKind::PodEvicting { .. }
+            | EventKind::PodWaiting { .. }
+            | EventKind::PodStopping { .. }
+            | EventKind::PodGone { .. }
+            | EventKind::PodBlocked { .. }
+            | EventKind::VmProgressed { .. }
+            | EventKind::VmRestarting { .. }
+            | EventKind::InfrastructureStarted { .. }
+            | EventKind::ContactLost
+            | EventKind::ContactRestored { .. }
+            | EventKind::Stopped { .. }
+            | EventKind::DeadlineReached { .. }
+            | EventKind::NodeEnded { .. }
+            | EventKind::Ended { .. } => None,
+        }
+    }
+}
+
+/// `virtualmachine.kubevirt.io/NAME`, or `virtualmachineinstance.…` where no VirtualMachine owns it.
+pub fn vm_resource(row: &VmRow) -> String {
+    let kind = if has_vm(row) { "virtualmachine" } else { "virtualmachineinstance" };
+    format!("{kind}.kubevirt.io/{}", row.name)
+}
+
+/// True if a VirtualMachine owns the VMI, so that it can be started again by name.
+pub fn has_vm(row: &VmRow) -> bool {
+    row.owner.as_ref().is_some_and(|o| o.kind == "VirtualMachine")
+}
+
+/// What happened to a VM that left; nothing for one that did not, which is said on stderr.
+fn vm_words(outcome: VmOutcome) -> Option<&'static str> {
+    match outcome {
+        VmOutcome::Migrates => Some("migrated"),
+        VmOutcome::Restarts => Some("restarted"),
+        VmOutcome::Returns => Some("returned"),
+        VmOutcome::StaysOff | VmOutcome::DownUntilNode => Some("stopped"),
+        VmOutcome::Replaced => Some("replaced"),
+        VmOutcome::Waits
+        | VmOutcome::Blocks
+        | VmOutcome::Gone
+        | VmOutcome::Lost
+        | VmOutcome::Down
+        | VmOutcome::Pending => None,
+    }
+}

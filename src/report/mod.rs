@@ -1,0 +1,119 @@
+//! What people and programs see of a run: kubectl's lines, progress, preview, summary, document and event file.
+//!
+//! ```text
+//! DrainEvent ─► Fanout ─┬─► Human (lines, progress, state, summary: pure) ─► Plain | Screen (write)
+//!                       ├─► DocumentWriter (-o json|yaml)
+//!                       └─► EventsFile (NDJSON)
+//! ```
+//!
+//! Rendering is pure: events and ticks go in, [`style::Line`]s come out. Only `Plain`, `Screen`, `DocumentWriter` and
+//! `EventsFile` write, and only to what they were given. Nothing here reads a clock: time comes with events and ticks.
+
+pub mod document;
+pub mod events_file;
+pub mod groups;
+pub mod human;
+pub mod lines;
+pub mod plain;
+pub mod preview;
+pub mod progress;
+pub mod question;
+pub mod screen;
+pub mod state;
+pub mod style;
+pub mod summary;
+pub mod text;
+pub mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::Write;
+use std::time::Duration;
+
+use crate::event::DrainEvent;
+
+/// Somebody who is told what happens in a run.
+pub trait Reporter {
+    /// One event, in order.
+    fn event(&mut self, event: &DrainEvent);
+
+    /// Time goes on: called now and then (a screen wants ten a second, others are content with one).
+    fn tick(&mut self, elapsed: Duration);
+
+    /// The run is over, however it ended: write what is left, leave the terminal clean. Called once.
+    fn finish(&mut self);
+}
+
+/// Several reporters as one; each gets every event, in the order in which they were added.
+#[derive(Default)]
+pub struct Fanout {
+    reporters: Vec<Box<dyn Reporter>>,
+}
+
+impl Fanout {
+    /// Nobody listens yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, reporter: Box<dyn Reporter>) {
+        self.reporters.push(reporter);
+    }
+}
+
+impl fmt::Debug for Fanout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fanout").field("reporters", &self.reporters.len()).finish()
+    }
+}
+
+impl Reporter for Fanout {
+    fn event(&mut self, event: &DrainEvent) {
+        self.reporters.iter_mut().for_each(|r| r.event(event));
+    }
+
+    fn tick(&mut self, elapsed: Duration) {
+        self.reporters.iter_mut().for_each(|r| r.tick(elapsed));
+    }
+
+    fn finish(&mut self) {
+        self.reporters.iter_mut().for_each(|r| r.finish());
+    }
+}
+
+/// Where output goes, and how it may look there.
+pub struct Streams {
+    /// Data.
+    pub stdout: Box<dyn Write>,
+    /// Everything else.
+    pub stderr: Box<dyn Write>,
+    /// True if stdout gets colour.
+    pub stdout_color: bool,
+    /// True if stderr gets colour.
+    pub stderr_color: bool,
+    /// True if stderr is a terminal.
+    pub stderr_is_terminal: bool,
+}
+
+impl fmt::Debug for Streams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams")
+            .field("stdout_color", &self.stdout_color)
+            .field("stderr_color", &self.stderr_color)
+            .field("stderr_is_terminal", &self.stderr_is_terminal)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Streams {
+    /// Writes what a fold gave. A reader that went away (`| head`) must not end a drain: errors are dropped.
+    fn write(&mut self, output: &human::Output) {
+        let _ = self.stdout.write_all(style::page(&output.stdout, self.stdout_color).as_bytes());
+        let _ = self.stdout.flush();
+        let _ = self.stderr.write_all(style::page(&output.stderr, self.stderr_color).as_bytes());
+        let _ = self.stderr.flush();
+    }
+}

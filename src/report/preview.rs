@@ -1,0 +1,230 @@
+//! The table of `--dry-run`: what a drain would do to each VM and pod, why, and with which exit code it would end. Pure.
+
+use super::groups;
+use super::style::{Label, Line};
+use super::text::{agree, plural, reason_row};
+use super::words::{exit_meaning, remedy, vm_because, vm_mark, vm_on_drain, vm_severity, vm_strategy};
+use crate::event::ServerInfo;
+use crate::outcome::{NodeReport, PodOutcome, PodRow, VmOutcome, VmRow};
+
+/// What the table is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Preview<'a> {
+    /// The servers.
+    pub server: &'a ServerInfo,
+    /// One report a node, in order.
+    pub nodes: &'a [NodeReport],
+    /// Notes that belong to no single node.
+    pub warnings: &'a [String],
+    /// Exit code that the same command would have without `--dry-run`.
+    pub exit_code: u8,
+    /// Columns of the terminal; without it nothing is wrapped.
+    pub width: Option<usize>,
+}
+
+/// The preview as lines.
+pub fn preview(p: &Preview<'_>) -> Vec<Line> {
+    let names: Vec<&str> = p.nodes.iter().map(|n| n.name.as_str()).collect();
+    let mut lines = vec![
+        Line::new()
+            .with(Label::Heading, format!("Preview of draining {}", names.join(", ")))
+            .with(Label::Plain, " (nothing was changed)"),
+    ];
+    let server = server_words(p.server);
+    match p.nodes {
+        [node] => lines.push(Line::plain(format!("{server} · {}", size(node, p.server.kubevirt.is_some())))),
+        _ => lines.push(Line::plain(server)),
+    }
+    for node in p.nodes {
+        if p.nodes.len() > 1 {
+            let size = size(node, p.server.kubevirt.is_some());
+            lines.push(Line::new());
+            lines.push(
+                Line::new()
+                    .with(Label::Heading, format!("Node {}", node.name))
+                    .with(Label::Plain, format!(" · {size}")),
+            );
+        }
+        lines.extend(section(node, p.width));
+    }
+    let warnings: Vec<&String> = p.nodes.iter().flat_map(|n| &n.warnings).chain(p.warnings).collect();
+    if !warnings.is_empty() {
+        lines.push(Line::new());
+    }
+    for text in warnings {
+        lines.extend(reason_row(Line::new().with(Label::Caution, "Warning: "), text, None, p.width));
+    }
+    lines.push(Line::new());
+    lines.extend(ending(p));
+    lines
+}
+
+/// `context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible`.
+pub fn server_words(server: &ServerInfo) -> String {
+    let context =
+        server.context.as_ref().map_or_else(|| "in-cluster credentials".to_owned(), |c| format!("context {c}"));
+    match (&server.kubevirt, &server.kubernetes) {
+        (Some(version), _) => {
+            let strategy = server.eviction_strategy.as_deref().unwrap_or("unset or unknown");
+            format!("{context} · KubeVirt {version}, cluster evictionStrategy {strategy}")
+        }
+        (None, Some(version)) => format!("{context} · Kubernetes {version}"),
+        (None, None) => context,
+    }
+}
+
+/// `7 VMs, 15 pods, cordoned already`.
+fn size(node: &NodeReport, kubevirt: bool) -> String {
+    let mut parts = Vec::new();
+    if kubevirt || !node.vms.is_empty() {
+        parts.push(plural(node.vms.len(), "VM", "VMs"));
+    }
+    parts.push(plural(node.pods.len(), "other pod", "other pods"));
+    if node.cordoned_before {
+        parts.push("cordoned already".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// The tables of one node.
+fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if !node.vms.is_empty() {
+        lines.push(Line::new());
+        lines.extend(vm_table(&node.vms, width));
+    }
+    let with = |outcome: PodOutcome| node.pods.iter().filter(move |p| p.outcome == outcome);
+    let order = [PodOutcome::Refused, PodOutcome::Blocks, PodOutcome::Waits];
+    let groups: Vec<groups::Group> = order.into_iter().flat_map(|o| groups::pods(with(o))).collect();
+    if !node.pods.is_empty() {
+        lines.push(Line::new());
+    }
+    lines.extend(groups.iter().flat_map(|g| g.lines(0, width)));
+    let folded = folded_words(&node.pods);
+    if !folded.is_empty() {
+        lines.push(Line::plain("  ").with(Label::Faint, folded));
+    }
+    lines
+}
+
+/// The pods that need no line of their own, counted: `12 pods are evicted, 3 stay (2 DaemonSet, 1 static)`.
+pub fn folded_words(pods: &[PodRow]) -> String {
+    let count = |outcome: PodOutcome| pods.iter().filter(|p| p.outcome == outcome).count();
+    let mut parts = Vec::new();
+    let evicted = count(PodOutcome::Evicts);
+    if evicted > 0 {
+        parts.push(format!("{} {} evicted", plural(evicted, "pod", "pods"), agree(evicted, "is", "are")));
+    }
+    parts.extend(groups::staying(pods));
+    let left_out = count(PodOutcome::NotSelected);
+    if left_out > 0 {
+        parts.push(format!("{left_out} {} not selected", agree(left_out, "is", "are")));
+    }
+    parts.join(", ")
+}
+
+/// The rows of VMs, most severe first, in aligned columns.
+pub fn vm_table(vms: &[VmRow], width: Option<usize>) -> Vec<Line> {
+    let mut rows: Vec<&VmRow> = vms.iter().collect();
+    rows.sort_by(|a, b| (vm_severity(a), &a.namespace, &a.name).cmp(&(vm_severity(b), &b.namespace, &b.name)));
+    let head = ["VM", "STRATEGY", "ON DRAIN"].map(str::to_owned);
+    let cells: Vec<[String; 3]> =
+        rows.iter().map(|row| [row.display_name(), vm_strategy(row), vm_on_drain(row.outcome).to_owned()]).collect();
+    let widest = |column: usize| {
+        let own = |cells: &[String; 3]| Line::plain(&cells[column]).width();
+        cells.iter().map(own).chain([own(&head)]).max().unwrap_or(0)
+    };
+    let widths = [widest(0), widest(1), widest(2)];
+    let columns = |start: Line, label: [Label; 3], cells: &[String; 3]| {
+        let columns = cells.iter().zip(widths).zip(label);
+        columns.fold(start, |line, ((cell, width), label)| line.and(Line::new().with(label, cell).padded(width + 2)))
+    };
+    let title = columns(Line::plain("  "), [Label::Heading; 3], &head).with(Label::Heading, "BECAUSE");
+    let mut lines = vec![title];
+    for (row, cells) in rows.into_iter().zip(&cells) {
+        let mark = vm_mark(row.outcome);
+        let head = columns(Line::marked(mark), [Label::Plain, Label::Plain, mark.label()], cells);
+        let remedy = remedy(row.remedy.as_deref(), &row.needs);
+        lines.extend(reason_row(head, &vm_because(row), remedy.as_deref(), width));
+    }
+    lines
+}
+
+/// What stands in the way in numbers, what a flag would change, and the exit code.
+fn ending(p: &Preview<'_>) -> Vec<Line> {
+    let vms = || p.nodes.iter().flat_map(|n| &n.vms);
+    let pods = || p.nodes.iter().flat_map(|n| &n.pods);
+    let mut lines = Vec::new();
+
+    let blocked_vms: Vec<&VmRow> = vms().filter(|v| v.is_blocked()).collect();
+    let blocked_pods: Vec<&PodRow> = pods().filter(|p| p.outcome == PodOutcome::Blocks).collect();
+    if !blocked_vms.is_empty() || !blocked_pods.is_empty() {
+        let needs: Vec<&[&str]> = blocked_vms
+            .iter()
+            .map(|v| v.needs.as_slice())
+            .chain(blocked_pods.iter().map(|p| p.needs.as_slice()))
+            .collect();
+        let mut text = format!("{}.", things(blocked_vms.len(), blocked_pods.len()));
+        for (flags, left) in with_flags(&needs) {
+            let left = if left == 0 { "none".to_owned() } else { left.to_string() };
+            text.push_str(&format!(" With {}: {left} blocked.", flags.join(" ")));
+        }
+        lines.push(Line::new().with(Label::Bad, "Blocked: ").with(Label::Plain, text));
+    }
+
+    let refused_vms: Vec<&[&str]> =
+        vms().filter(|v| v.outcome != VmOutcome::Blocks && !v.needs.is_empty()).map(|v| v.needs.as_slice()).collect();
+    let refused_pods: Vec<&[&str]> =
+        pods().filter(|p| p.outcome == PodOutcome::Refused).map(|p| p.needs.as_slice()).collect();
+    if !refused_vms.is_empty() || !refused_pods.is_empty() {
+        let flags = union(refused_vms.iter().chain(&refused_pods).copied());
+        let without = if flags.is_empty() { String::new() } else { format!(" without {}", flags.join(" ")) };
+        let text = format!("{}{without}.", things(refused_vms.len(), refused_pods.len()));
+        lines.push(Line::new().with(Label::Bad, "Refused: ").with(Label::Plain, text));
+    }
+
+    if lines.is_empty() && p.exit_code == 0 {
+        lines.push(Line::new().with(Label::Good, "Nothing stands in the way."));
+    }
+    let label = if p.exit_code == 0 { Label::Good } else { Label::Bad };
+    lines.push(
+        Line::plain("Exit code of the drain: ")
+            .with(label, p.exit_code.to_string())
+            .with(Label::Plain, format!(" ({})", exit_meaning(p.exit_code))),
+    );
+    lines
+}
+
+/// `3 VMs, 1 pod`, without what there is none of.
+fn things(vms: usize, pods: usize) -> String {
+    let counts = [(vms, "VM", "VMs"), (pods, "pod", "pods")];
+    let said = counts.into_iter().filter(|(n, _, _)| *n > 0).map(|(n, one, many)| plural(n, one, many));
+    said.collect::<Vec<_>>().join(", ")
+}
+
+/// For each growing set of flags that would clear something: how many items would still block with it.
+fn with_flags(needs: &[&[&'static str]]) -> Vec<(Vec<&'static str>, usize)> {
+    let mut sets: Vec<&[&'static str]> = needs.iter().copied().filter(|n| !n.is_empty()).collect();
+    sets.sort_by_key(|set| (set.len(), set.to_vec()));
+    sets.dedup();
+    let mut flags: Vec<&'static str> = Vec::new();
+    let mut steps = Vec::new();
+    for set in sets {
+        flags = union([flags.as_slice(), set]);
+        let cleared = needs.iter().filter(|n| !n.is_empty() && n.iter().all(|f| flags.contains(f))).count();
+        steps.push((flags.clone(), needs.len() - cleared));
+    }
+    steps.dedup_by(|a, b| a.0 == b.0);
+    steps
+}
+
+/// All flags of some sets, each once, in their first order.
+fn union<'a>(sets: impl IntoIterator<Item = &'a [&'static str]>) -> Vec<&'static str> {
+    let mut all = Vec::new();
+    for flag in sets.into_iter().flatten() {
+        if !all.contains(flag) {
+            all.push(*flag);
+        }
+    }
+    all
+}

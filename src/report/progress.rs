@@ -1,0 +1,278 @@
+//! Lines on stderr while a run goes on: what has no line on stdout, warnings, and a heartbeat. Pure.
+//!
+//! A plain line carries the seconds since the start of the run, `[  12.3s]`: relative, since that is what one compares
+//! with the timeout, and the same in every time zone. The wall time is in the event file and in the document.
+//! Warnings begin with `Warning:` and nothing before it, as kubectl's do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::preview::server_words;
+use super::state::{State, is_are};
+use super::style::{Label, Line};
+use super::text::{duration, names, plural, span, stamp};
+use super::words::{activity, pod_because, remedy, stop_reason, vm_because, vm_on_drain};
+use crate::event::{DrainEvent, EventKind, PodExit, VmProgress};
+use crate::facts::{Key, PodKey};
+use crate::outcome::{Cause, NodeReport, PodRow, VmOutcome, VmRow};
+
+/// Time between two heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+
+/// A pod that may take longer than this to stop gets a line that says so.
+const LONG_GRACE: i64 = 120;
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Every change: no screen shows it.
+    #[default]
+    Full,
+    /// What must outlive the screen that shows the rest.
+    BesideScreen,
+    /// Warnings and errors only (`--quiet`).
+    Quiet,
+}
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    /// A change that a screen shows anyway.
+    Change,
+    /// Worth keeping beside a screen.
+    Notice,
+    /// Always said.
+    Warning,
+}
+
+/// Fold of events into stderr lines.
+#[derive(Debug, Default)]
+pub struct Progress {
+    detail: Detail,
+    timeout: Duration,
+    several_nodes: bool,
+    /// Last text per object: the same text is never said twice in a row.
+    last: BTreeMap<String, String>,
+    /// Reasons for which pods wait, that were said once.
+    waits: BTreeSet<(String, Cause, String)>,
+    last_line: Duration,
+}
+
+impl Progress {
+    /// A fold that has seen nothing.
+    pub fn new(detail: Detail) -> Self {
+        Self { detail, ..Self::default() }
+    }
+
+    /// The lines of an event. `stdout` is its line there, where stdout has no lines and stderr says it instead.
+    pub fn event(&mut self, event: &DrainEvent, stdout: Option<Line>) -> Vec<Line> {
+        let now = Duration::from_millis(event.elapsed_ms);
+        let mut said: Vec<(Weight, Line)> = stdout.map(|line| (Weight::Change, line)).into_iter().collect();
+        said.extend(self.lines(&event.kind));
+        let least = match self.detail {
+            Detail::Full => Weight::Change,
+            Detail::BesideScreen => Weight::Notice,
+            Detail::Quiet => Weight::Warning,
+        };
+        let kept: Vec<Line> = said
+            .into_iter()
+            .filter(|(weight, _)| *weight >= least)
+            .map(|(weight, line)| self.dress(weight, now, line))
+            .collect();
+        if !kept.is_empty() {
+            self.last_line = now;
+        }
+        kept
+    }
+
+    /// A heartbeat a minute after the last line, for each node whose turn it is.
+    pub fn tick(&mut self, state: &State, elapsed: Duration) -> Vec<Line> {
+        if self.detail != Detail::Full || elapsed.saturating_sub(self.last_line) < HEARTBEAT {
+            return Vec::new();
+        }
+        self.last_line = elapsed;
+        let beat = |node: &super::state::NodeState| {
+            let prefix = if self.several_nodes { format!("{}: ", node.name) } else { String::new() };
+            self.dress(Weight::Change, elapsed, Line::plain(prefix + &state.heartbeat(node, elapsed)))
+        };
+        state.active().map(beat).collect()
+    }
+
+    /// The line with what stands before it.
+    fn dress(&self, weight: Weight, now: Duration, line: Line) -> Line {
+        match weight {
+            Weight::Warning => Line::new().with(Label::Caution, "Warning: ").and(line),
+            Weight::Change | Weight::Notice if self.detail == Detail::Full => {
+                Line::new().with(Label::Faint, stamp(now)).with(Label::Plain, " ").and(line)
+            }
+            Weight::Change | Weight::Notice => line,
+        }
+    }
+
+    fn lines(&mut self, kind: &EventKind) -> Vec<(Weight, Line)> {
+        match kind {
+            EventKind::Connected { server, nodes, timeout_seconds, .. } => {
+                self.timeout = Duration::from_secs(*timeout_seconds);
+                self.several_nodes = nodes.len() > 1;
+                let per = if self.several_nodes { " per node" } else { "" };
+                let timeout = span(self.timeout);
+                notice(format!("draining {} · {} · timeout {timeout}{per}", names(nodes, 5), server_words(server)))
+            }
+            EventKind::Planned { nodes } => {
+                let plans = nodes.iter().map(|node| (Weight::Notice, Line::plain(plan_words(node))));
+                let warnings = nodes.iter().flat_map(|n| &n.warnings).map(|text| (Weight::Warning, Line::plain(text)));
+                plans.chain(warnings).collect()
+            }
+            EventKind::Noted { warning: true, text } => warning(text),
+            EventKind::Noted { warning: false, text } => notice(text),
+            EventKind::PodWaiting { node, pod, cause, because } => self.pod_waits(node, pod, *cause, because),
+            EventKind::PodStopping { pod, grace_seconds, launcher: false, .. } if *grace_seconds > LONG_GRACE => {
+                let grace = span(Duration::from_secs(grace_seconds.unsigned_abs()));
+                self.change(&pod.uid, format!("pod {pod} is stopping and may take {grace}"))
+            }
+            EventKind::PodGone { pod, how: PodExit::AlreadyGone, launcher: false, .. } => {
+                self.change(&pod.uid, format!("pod {pod} is gone, without an eviction of ours"))
+            }
+            EventKind::PodGone { pod, how: PodExit::Skipped, launcher: false, .. } => {
+                self.change(&pod.uid, format!("pod {pod} is no longer waited for"))
+            }
+            EventKind::PodBlocked { row, .. } => self.pod_blocked(row),
+            EventKind::VmProgressed { vm, progress, .. } => self.vm_progressed(vm, progress),
+            EventKind::VmRestarting { vm, .. } => {
+                self.change(&format!("vm {vm}"), format!("VM {vm}: restart accepted"))
+            }
+            EventKind::VmEnded { row, .. } => self.vm_ended(row),
+            EventKind::InfrastructureStarted { node, pods } => notice(format!(
+                "{node}: no VM is open any more; {} of infrastructure {} next",
+                plural(*pods, "pod", "pods"),
+                is_are(*pods)
+            )),
+            EventKind::ContactLost => warning("no contact with the API server; trying again"),
+            EventKind::ContactRestored { lost_ms } => {
+                let lost = duration(Duration::from_millis(*lost_ms));
+                notice(format!("contact with the API server again after {lost}"))
+            }
+            EventKind::Stopped { reason } => {
+                let reason = stop_reason(*reason);
+                warning(format!("{reason}: nothing new is evicted or restarted; a second signal ends at once"))
+            }
+            EventKind::DeadlineReached { node } => warning(format!(
+                "node {node}: its timeout of {} is over; nothing new is evicted or restarted",
+                span(self.timeout)
+            )),
+            EventKind::NodeStarted { node } if self.several_nodes => notice(format!("{node}: its turn")),
+            EventKind::Consented { .. }
+            | EventKind::NodeCordoned { .. }
+            | EventKind::NodeUncordoned { .. }
+            | EventKind::NodeStarted { .. }
+            | EventKind::PodEvicting { .. }
+            | EventKind::PodStopping { .. }
+            | EventKind::PodGone { .. }
+            | EventKind::NodeEnded { .. }
+            | EventKind::Ended { .. } => Vec::new(),
+        }
+    }
+
+    /// Pods that wait for one reason share a line: the first of them says it, the heartbeat counts the rest.
+    fn pod_waits(&mut self, node: &str, pod: &PodKey, cause: Cause, because: &str) -> Vec<(Weight, Line)> {
+        let known = cause != Cause::Stopping && !self.waits.insert((node.to_owned(), cause, because.to_owned()));
+        if known { Vec::new() } else { self.change(&pod.uid, format!("pod {pod} waits: {because}")) }
+    }
+
+    fn pod_blocked(&mut self, row: &PodRow) -> Vec<(Weight, Line)> {
+        let text = reasoned(&format!("pod {} blocks", row.display_name()), &pod_because(row), None);
+        self.changed(&row.uid, &text).then(|| (Weight::Notice, text)).into_iter().map(line).collect()
+    }
+
+    /// A place in a queue that moves is for the screen; a line comes with another activity, attempt, target or reason.
+    fn vm_progressed(&mut self, vm: &Key, progress: &VmProgress) -> Vec<(Weight, Line)> {
+        let steady = VmProgress { queue: None, ..progress.clone() };
+        let attempt = if progress.attempt > 1 { format!(", attempt {}", progress.attempt) } else { String::new() };
+        let detail = progress.detail.as_ref().map_or_else(String::new, |d| format!(" ({d})"));
+        let key = format!("vm {vm}");
+        if !self.changed(&key, &format!("{}{attempt}{detail}", activity(&steady))) {
+            return Vec::new();
+        }
+        vec![(Weight::Change, Line::plain(format!("VM {vm}: {}{attempt}{detail}", activity(progress))))]
+    }
+
+    /// A VM that left has its line on stdout; one that did not leave, or does not run again, is told here.
+    fn vm_ended(&mut self, row: &VmRow) -> Vec<(Weight, Line)> {
+        let name = row.display_name();
+        let subject = match row.outcome {
+            VmOutcome::Migrates
+            | VmOutcome::Restarts
+            | VmOutcome::Returns
+            | VmOutcome::StaysOff
+            | VmOutcome::DownUntilNode
+            | VmOutcome::Replaced => return Vec::new(),
+            VmOutcome::Gone => format!("VM {name} was deleted by somebody else"),
+            VmOutcome::Lost => format!("VM {name} is lost with its node"),
+            VmOutcome::Down => format!("VM {name} should run again and does not"),
+            VmOutcome::Waits | VmOutcome::Blocks | VmOutcome::Pending => {
+                format!("VM {name} {}", vm_on_drain(row.outcome))
+            }
+        };
+        let fix = if row.is_blocked() { None } else { remedy(row.remedy.as_deref(), &row.needs) };
+        let text = reasoned(&subject, &vm_because(row), fix.as_deref());
+        let weight = match row.outcome {
+            VmOutcome::Down | VmOutcome::Lost => Weight::Warning,
+            _ => Weight::Notice,
+        };
+        self.changed(&format!("vm {name}"), &text).then(|| (weight, text)).into_iter().map(line).collect()
+    }
+
+    fn change(&mut self, object: &str, text: String) -> Vec<(Weight, Line)> {
+        self.changed(object, &text).then(|| (Weight::Change, text)).into_iter().map(line).collect()
+    }
+
+    /// Notes the text of an object; false if it was its last one already.
+    fn changed(&mut self, object: &str, text: &str) -> bool {
+        self.last.insert(object.to_owned(), text.to_owned()).as_deref() != Some(text)
+    }
+}
+
+fn line((weight, text): (Weight, String)) -> (Weight, Line) {
+    (weight, Line::plain(text))
+}
+
+fn notice(text: impl AsRef<str>) -> Vec<(Weight, Line)> {
+    vec![(Weight::Notice, Line::plain(text))]
+}
+
+fn warning(text: impl AsRef<str>) -> Vec<(Weight, Line)> {
+    vec![(Weight::Warning, Line::plain(text))]
+}
+
+/// `subject: because → remedy`, without what is missing.
+fn reasoned(subject: &str, because: &str, remedy: Option<&str>) -> String {
+    let because = if because.is_empty() { String::new() } else { format!(": {because}") };
+    let remedy = remedy.map_or_else(String::new, |r| format!(" → {r}"));
+    format!("{subject}{because}{remedy}")
+}
+
+/// The plan of a node in a line: `plan for n1: 2 VMs migrate, 1 blocks; 12 pods are evicted, 3 stay`.
+fn plan_words(node: &NodeReport) -> String {
+    let kinds = [
+        (VmOutcome::Migrates, "migrates", "migrate"),
+        (VmOutcome::Restarts, "is restarted", "are restarted"),
+        (VmOutcome::Returns, "is shut down and returns", "are shut down and return"),
+        (VmOutcome::StaysOff, "stays off", "stay off"),
+        (VmOutcome::DownUntilNode, "is down until the node is back", "are down until the node is back"),
+        (VmOutcome::Waits, "waits", "wait"),
+        (VmOutcome::Blocks, "blocks", "block"),
+    ];
+    let mut vms = Vec::new();
+    for (outcome, one, many) in kinds {
+        let n = node.vms.iter().filter(|v| v.outcome == outcome).count();
+        if n > 0 {
+            let subject = if vms.is_empty() { plural(n, "VM", "VMs") } else { n.to_string() };
+            vms.push(format!("{subject} {}", super::text::agree(n, one, many)));
+        }
+    }
+    let mut parts: Vec<String> = if vms.is_empty() { Vec::new() } else { vec![vms.join(", ")] };
+    parts.push(super::preview::folded_words(&node.pods));
+    let said: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    let words = if said.is_empty() { "nothing to do".to_owned() } else { said.join("; ") };
+    format!("plan for {}: {words}", node.name)
+}

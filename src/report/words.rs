@@ -1,0 +1,257 @@
+//! The words and marks for outcomes, causes, activities and exit codes.
+
+use std::time::Duration;
+
+use super::style::{Label, Mark};
+use super::text::duration;
+use crate::event::{Activity, StopReason, VmProgress};
+use crate::facts::Strategy;
+use crate::outcome::{Cause, PodOutcome, PodRow, VmOutcome, VmRow};
+
+/// What stands in column ON DRAIN for a VM.
+pub fn vm_on_drain(outcome: VmOutcome) -> &'static str {
+    match outcome {
+        VmOutcome::Migrates => "migrates",
+        VmOutcome::Restarts => "restarts",
+        VmOutcome::Returns => "shut down, returns",
+        VmOutcome::StaysOff => "shut down, stays off",
+        VmOutcome::DownUntilNode => "down until node is back",
+        VmOutcome::Waits => "waits",
+        VmOutcome::Blocks => "blocks",
+        VmOutcome::Replaced => "replaced",
+        VmOutcome::Gone => "gone",
+        VmOutcome::Lost => "lost",
+        VmOutcome::Down => "down",
+        VmOutcome::Pending => "pending",
+    }
+}
+
+/// The mark of a VM's row: `!` wherever the guest goes down.
+pub fn vm_mark(outcome: VmOutcome) -> Mark {
+    match outcome {
+        VmOutcome::Migrates | VmOutcome::Replaced | VmOutcome::Gone => Mark::Goes,
+        VmOutcome::Restarts | VmOutcome::Returns | VmOutcome::StaysOff | VmOutcome::DownUntilNode => Mark::Down,
+        VmOutcome::Waits | VmOutcome::Pending => Mark::Waits,
+        VmOutcome::Blocks | VmOutcome::Lost | VmOutcome::Down => Mark::Blocks,
+    }
+}
+
+/// Place of a VM's row in a table: what needs a human comes first.
+pub fn vm_severity(row: &VmRow) -> u8 {
+    match row.outcome {
+        VmOutcome::Blocks => 0,
+        VmOutcome::Lost | VmOutcome::Down => 1,
+        VmOutcome::StaysOff | VmOutcome::DownUntilNode if !row.needs.is_empty() => 2,
+        VmOutcome::StaysOff => 3,
+        VmOutcome::DownUntilNode => 4,
+        VmOutcome::Pending => 5,
+        VmOutcome::Waits => 6,
+        VmOutcome::Restarts => 7,
+        VmOutcome::Returns => 8,
+        VmOutcome::Replaced | VmOutcome::Gone => 9,
+        VmOutcome::Migrates => 10,
+    }
+}
+
+/// What stands in column STRATEGY: the strategy in force; `stale` only where a restart helps, and where the strategy
+/// comes from where that is what holds a VM that blocks.
+pub fn vm_strategy(row: &VmRow) -> String {
+    let now = row.strategy_now.as_ref().map_or_else(|| "unset".to_owned(), ToString::to_string);
+    if row.restart_helps == Some(true) {
+        return format!("{now}, stale");
+    }
+    let held = row.outcome == VmOutcome::Blocks
+        && row.cause == Some(Cause::VmNotMigratable)
+        && row.strategy_now == Some(Strategy::LiveMigrate);
+    match row.strategy_source {
+        Some(source) if held && source != "none" => format!("{now} ({source})"),
+        _ => now,
+    }
+}
+
+/// The reason of a VM with what it would lose.
+pub fn vm_because(row: &VmRow) -> String {
+    let unnamed: Vec<&str> = row.data_loss.iter().map(String::as_str).filter(|v| !row.because.contains(*v)).collect();
+    let lost = if unnamed.is_empty() { String::new() } else { format!("loses the data of {}", unnamed.join(", ")) };
+    join_clauses(&row.because, &lost)
+}
+
+/// The reason of a pod with the budget that it speaks of.
+pub fn pod_because(row: &PodRow) -> String {
+    let unnamed: Vec<&str> = row.budgets.iter().map(String::as_str).filter(|b| !row.because.contains(*b)).collect();
+    if unnamed.is_empty() || !row.cause.is_some_and(is_about_budget) {
+        return row.because.clone();
+    }
+    join_clauses(&row.because, &format!("budget {}", unnamed.join(", ")))
+}
+
+/// What to do about a row: its remedy, else the flags that it needs.
+pub fn remedy(remedy: Option<&str>, needs: &[&'static str]) -> Option<String> {
+    remedy.map(str::to_owned).or_else(|| (!needs.is_empty()).then(|| format!("add {}", needs.join(" "))))
+}
+
+/// The mark of a pod's row.
+pub fn pod_mark(outcome: PodOutcome) -> Mark {
+    match outcome {
+        PodOutcome::Evicts | PodOutcome::Stays | PodOutcome::NotSelected | PodOutcome::Gone => Mark::Goes,
+        PodOutcome::Waits | PodOutcome::Pending => Mark::Waits,
+        PodOutcome::Blocks | PodOutcome::Refused => Mark::Blocks,
+        PodOutcome::Returned | PodOutcome::Skipped => Mark::Down,
+    }
+}
+
+/// A pod's outcome as a verb in singular and plural.
+pub fn pod_verb(outcome: PodOutcome) -> (&'static str, &'static str) {
+    match outcome {
+        PodOutcome::Evicts => ("is evicted", "are evicted"),
+        PodOutcome::Waits => ("waits", "wait"),
+        PodOutcome::Blocks => ("blocks", "block"),
+        PodOutcome::Stays => ("stays", "stay"),
+        PodOutcome::Refused => ("is refused", "are refused"),
+        PodOutcome::NotSelected => ("is not selected", "are not selected"),
+        PodOutcome::Returned => ("came back", "came back"),
+        PodOutcome::Skipped => ("is no longer waited for", "are no longer waited for"),
+        PodOutcome::Gone => ("is gone", "are gone"),
+        PodOutcome::Pending => ("is not gone", "are not gone"),
+    }
+}
+
+/// Why a pod stays by its nature, as a word for a count: `2 DaemonSet, 1 static`.
+pub fn stays_word(cause: Option<Cause>) -> &'static str {
+    match cause {
+        Some(Cause::DaemonSet | Cause::OrphanedDaemonSetPod) => "DaemonSet",
+        Some(Cause::MirrorPod) => "static",
+        Some(Cause::OwnPod) => "this command's own",
+        _ => "other",
+    }
+}
+
+/// True for causes that are about a disruption budget.
+pub fn is_about_budget(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::BudgetExhausted
+            | Cause::BudgetNever
+            | Cause::BudgetUnsynced
+            | Cause::BudgetBroken
+            | Cause::BudgetBusy
+            | Cause::MultipleBudgets
+    )
+}
+
+/// What a VM is doing: `migrating → node-2`, `queued behind 2`.
+pub fn activity(progress: &VmProgress) -> String {
+    let to = |arrow: &str| progress.target.as_ref().map_or_else(String::new, |t| format!("{arrow}{t}"));
+    match progress.activity {
+        Activity::Queued => progress.queue.map_or_else(|| "queued".to_owned(), |n| format!("queued behind {n}")),
+        Activity::PreparingTarget => format!("preparing its target{}", to(" on ")),
+        Activity::Migrating => format!("migrating{}", to(" → ")),
+        Activity::ShuttingDown => "shutting down".to_owned(),
+        Activity::Scheduling => "waiting for a node".to_owned(),
+        Activity::Starting => format!("starting{}", to(" on ")),
+        Activity::WaitingForOwner => "waiting for the controller that owns it".to_owned(),
+        Activity::WaitingForCondition => "waiting for LiveMigratable".to_owned(),
+        Activity::WaitingForMigration => "waiting for a migration to this node".to_owned(),
+        Activity::Retrying => "eviction refused for now".to_owned(),
+    }
+}
+
+/// What a VM is doing and for how long, for the screen: `migrating → node-2, running 12s, attempt 1`.
+pub fn activity_now(progress: &VmProgress, elapsed: Duration) -> String {
+    let mut text = activity(progress);
+    let since = elapsed.saturating_sub(Duration::from_millis(progress.since_ms));
+    match progress.activity {
+        Activity::Queued => {}
+        Activity::PreparingTarget | Activity::Migrating => {
+            text.push_str(&format!(", running {}", duration(since)));
+        }
+        Activity::ShuttingDown
+        | Activity::Scheduling
+        | Activity::Starting
+        | Activity::WaitingForOwner
+        | Activity::WaitingForCondition
+        | Activity::WaitingForMigration
+        | Activity::Retrying => text.push_str(&format!(", {}", duration(since))),
+    }
+    if progress.attempt > 0 && progress.activity != Activity::Queued || progress.attempt > 1 {
+        text.push_str(&format!(", attempt {}", progress.attempt));
+    }
+    if let Some(detail) = &progress.detail {
+        text.push_str(&format!(" ({detail})"));
+    }
+    text
+}
+
+/// An activity as a word for a count: `3 VMs migrating, 2 queued`.
+pub fn activity_word(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Migrating => "migrating",
+        Activity::PreparingTarget => "preparing a target",
+        Activity::ShuttingDown => "shutting down",
+        Activity::Scheduling => "waiting for a node",
+        Activity::Starting => "starting",
+        Activity::Queued => "queued",
+        Activity::WaitingForOwner => "waiting for their owner",
+        Activity::WaitingForCondition => "waiting for LiveMigratable",
+        Activity::WaitingForMigration => "waiting for a migration",
+        Activity::Retrying => "refused for now",
+    }
+}
+
+/// Place of an activity on the screen: what moves comes first.
+pub fn activity_order(activity: Activity) -> u8 {
+    match activity {
+        Activity::Migrating => 0,
+        Activity::PreparingTarget => 1,
+        Activity::ShuttingDown => 2,
+        Activity::Scheduling => 3,
+        Activity::Starting => 4,
+        Activity::Retrying => 5,
+        Activity::WaitingForOwner => 6,
+        Activity::WaitingForCondition => 7,
+        Activity::WaitingForMigration => 8,
+        Activity::Queued => 9,
+    }
+}
+
+/// The label of an activity.
+pub fn activity_label(activity: Activity) -> Label {
+    match activity {
+        Activity::Migrating | Activity::PreparingTarget | Activity::Starting => Label::Good,
+        Activity::ShuttingDown | Activity::Scheduling => Label::Caution,
+        Activity::Queued
+        | Activity::WaitingForOwner
+        | Activity::WaitingForCondition
+        | Activity::WaitingForMigration
+        | Activity::Retrying => Label::Waiting,
+    }
+}
+
+/// What stopped a run.
+pub fn stop_reason(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Interrupt => "interrupted (Ctrl-C)",
+        StopReason::Terminate => "told to end (SIGTERM)",
+        StopReason::HangUp => "terminal closed (SIGHUP)",
+    }
+}
+
+/// What an exit code means, in a clause.
+pub fn exit_meaning(code: u8) -> &'static str {
+    match code {
+        0 => "drained, and every VM runs again or was agreed to stay down",
+        2 => "the command line, the kubeconfig or the node's name is wrong",
+        3 => "blocked: something remains that waiting will not clear",
+        4 => "refused before anything changes: consent or a flag is missing",
+        5 => "drained, but a VM that should run again does not",
+        6 => "the API, the credentials or the permissions do not allow it",
+        124 => "timeout",
+        129 | 130 | 143 => "interrupted",
+        _ => "failed",
+    }
+}
+
+/// Two clauses with `; ` between them where both say something.
+fn join_clauses(a: &str, b: &str) -> String {
+    if a.is_empty() || b.is_empty() { format!("{a}{b}") } else { format!("{a}; {b}") }
+}
