@@ -9,6 +9,7 @@
 
 mod budget;
 mod core;
+mod decide;
 mod decider;
 mod follow;
 mod node;
@@ -19,7 +20,7 @@ mod retry;
 mod types;
 mod vm;
 
-pub use decider::{Decide, Decider};
+pub use decider::{Decide, Decider, Planner};
 pub use types::{Effect, EffectKind, Failure, Input, MachineOptions, Reply, RequestId};
 
 use std::time::Duration;

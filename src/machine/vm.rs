@@ -6,19 +6,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::core::{Asker, Core};
+use super::core::Core;
 use super::node::Place;
 use super::pod::Closed;
-use super::react::{Patience, Reaction, Refusal, react};
-use super::types::{EffectKind, Failure, RequestId};
-use crate::answer::EvictionAnswer;
+use super::react::Patience;
+use super::types::RequestId;
 use crate::event::{Activity, EventKind, PodExit, VmProgress};
-use crate::facts::{Migratable, VmiFacts};
+use crate::facts::VmiFacts;
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::{VmAction, VmItem};
-
-/// How long LiveMigratable may be missing after the VMI was handed to virt-handler (design §4).
-const CONDITION_BOUND: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
@@ -71,7 +67,8 @@ impl VmRun {
             | VmAction::Restart
             | VmAction::AwaitOwner
             | VmAction::AwaitCondition
-            | VmAction::AwaitMigration => State::Deciding { after: Duration::ZERO },
+            | VmAction::AwaitMigration
+            | VmAction::AwaitGone => State::Deciding { after: Duration::ZERO },
         };
         Self {
             item,
@@ -139,307 +136,6 @@ impl VmRun {
             core.index.pod(uid).is_some_and(|p| p.node.as_deref() == Some(&place.node) && !p.phase.is_finished())
         };
         !here(&self.item.launcher.uid) && !core.index.companions_of(&self.item.launcher).any(|c| here(&c.key.uid))
-    }
-
-    fn decide(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        if self.has_left(core, place) {
-            return self.left_without_us(core, place, now);
-        }
-        match self.item.action {
-            VmAction::Leave => {
-                let row = &self.item.row;
-                let (cause, because) = (row.cause.unwrap_or(Cause::VmNotMigratable), row.because.clone());
-                self.block(core, place, cause, because, now);
-            }
-            VmAction::AwaitCondition | VmAction::AwaitMigration => {
-                self.state = State::Waiting { until: None };
-                self.wait_step(None, core, place, now);
-            }
-            VmAction::Migrate | VmAction::AwaitOwner => {
-                // A mark of an earlier run counts: it is followed, not asked for again.
-                if self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node)) {
-                    self.state = State::Following { since: now, mark_seen: true };
-                    self.follow(now, true, core, place, now);
-                } else {
-                    self.read(core, place, now);
-                }
-            }
-            VmAction::ShutDown | VmAction::Restart => {
-                if place.deadline.saturating_sub(now) < self.item.grace {
-                    return self.too_late(core, place, now);
-                }
-                if self.item.action == VmAction::Restart && !self.may_restart(core, place, now) {
-                    return;
-                }
-                self.read(core, place, now);
-            }
-        }
-    }
-
-    fn read(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        if !core.has_slot(now) {
-            return;
-        }
-        let kind = EffectKind::ReadVmi { vmi: self.item.vmi.clone() };
-        self.state = State::Reading(core.send(place.number, Asker::Vm(self.item.vmi.clone()), kind));
-    }
-
-    /// The VMI was read right before the action on it.
-    pub(super) fn vmi_read(&mut self, reply: Result<VmiFacts, Failure>, core: &mut Core, place: &Place, now: Duration) {
-        if !matches!(self.state, State::Reading(_)) {
-            return;
-        }
-        let vmi = match reply {
-            Ok(vmi) => vmi,
-            Err(Failure::NotFound) => {
-                core.brake.release(&self.item.vmi);
-                if self.has_left(core, place) {
-                    return self.left_without_us(core, place, now);
-                }
-                let because = "its VMI does not exist any more, but its launcher pod still runs".to_owned();
-                return self.retry_or_block(
-                    &Refusal {
-                        cause: Cause::OrphanLauncher,
-                        because,
-                        after: None,
-                        bound: Some(Duration::from_secs(60)),
-                    },
-                    core,
-                    place,
-                    now,
-                );
-            }
-            Err(failure) => {
-                core.brake.release(&self.item.vmi);
-                let because = format!("its VMI could not be read: {}", failure.text());
-                let refusal = Refusal { cause: Cause::ServerTrouble, because, after: None, bound: None };
-                return self.retry_or_block(&refusal, core, place, now);
-            }
-        };
-        if vmi.uid != self.item.vmi_uid || vmi.node.as_deref() != Some(&place.node) {
-            // Somebody else restarted or moved it meanwhile: the watch will show the rest.
-            core.brake.release(&self.item.vmi);
-            core.index.apply(crate::facts::Change::Vmi(crate::facts::Delta::Apply(vmi)));
-            self.state = State::Following { since: now, mark_seen: true };
-            return self.follow(now, true, core, place, now);
-        }
-        core.index.apply(crate::facts::Change::Vmi(crate::facts::Delta::Apply(vmi)));
-        let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now)) else {
-            core.brake.release(&self.item.vmi);
-            return self.left_without_us(core, place, now);
-        };
-        if fresh.action != self.item.action {
-            core.brake.release(&self.item.vmi);
-            return self.changed_its_mind(fresh, core, place, now);
-        }
-        self.item.row = merged(fresh.row, &self.item.row);
-        match self.item.action {
-            VmAction::Restart => self.post_restart(core, place, now),
-            VmAction::Migrate | VmAction::AwaitOwner | VmAction::ShutDown => self.post_eviction(core, place, now),
-            VmAction::AwaitCondition | VmAction::AwaitMigration | VmAction::Leave => {
-                self.state = State::Deciding { after: now };
-            }
-        }
-    }
-
-    /// The facts say something else than the plan did.
-    fn changed_its_mind(&mut self, fresh: VmItem, core: &mut Core, place: &Place, now: Duration) {
-        let was_to_migrate = self.item.action == VmAction::Migrate;
-        let fell = matches!(self.vmi(core).map(|v| &v.migratable), Some(Migratable::No { .. }));
-        if was_to_migrate && fell {
-            let why = match self.vmi(core).map(|v| v.migratable.clone()) {
-                Some(Migratable::No { reason, message }) => {
-                    if message.is_empty() {
-                        reason
-                    } else {
-                        message
-                    }
-                }
-                _ => String::new(),
-            };
-            return self.block(core, place, Cause::BecameNonMigratable, format!("became non-migratable: {why}"), now);
-        }
-        let row = merged(fresh.row.clone(), &self.item.row);
-        self.item = VmItem { row, ..fresh };
-        self.state = State::Deciding { after: now };
-        self.decide(core, place, now);
-    }
-
-    fn post_eviction(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        // Budgets count only for launchers that the eviction shuts down.
-        if self.item.action == VmAction::ShutDown
-            && let Some(pod) = core.index.pod(&self.item.launcher.uid).cloned()
-        {
-            if let super::budget::Gate::Shut(budget) = core.gate.check(&core.index, &pod) {
-                let because = format!("budget {budget} has no disruption left; its next change wakes it");
-                self.item.row.cause = Some(Cause::BudgetExhausted);
-                self.item.row.because.clone_from(&because);
-                self.show(core, place, Activity::Retrying, None, Some(because), now);
-                self.state = State::Deciding { after: now + super::retry::delay(3, &self.item.vmi_uid) };
-                return;
-            }
-            core.gate.charge(&core.index, &pod);
-        }
-        if !self.asked {
-            self.asked = true;
-            let (node, pod) = (place.node.clone(), self.item.launcher.clone());
-            core.emit(now, EventKind::PodEvicting { node, pod, launcher: true });
-        }
-        let kind = EffectKind::Evict { pod: self.item.launcher.clone(), grace: None };
-        self.state = State::Evicting(core.send(place.number, Asker::Vm(self.item.vmi.clone()), kind));
-    }
-
-    pub(super) fn answer(
-        &mut self,
-        answer: &EvictionAnswer,
-        core: &mut Core,
-        place: &Place,
-        now: Duration,
-    ) -> Option<Failure> {
-        if !matches!(self.state, State::Evicting(_)) {
-            return None;
-        }
-        let reaction = react(answer);
-        core.gate.answered(&core.index, &self.item.launcher.uid, reaction == Reaction::Accepted);
-        match reaction {
-            Reaction::Accepted => {
-                let (node, pod) = (place.node.clone(), self.item.launcher.clone());
-                let grace_seconds = i64::try_from(self.item.grace.as_secs()).unwrap_or(i64::MAX);
-                core.emit(now, EventKind::PodStopping { node, pod, launcher: true, grace_seconds });
-                self.item.row.attempts += 1;
-                self.state = State::ShuttingDown { since: now };
-                self.shutting_down(now, core, place, now);
-            }
-            Reaction::Gone => {
-                self.state = State::ShuttingDown { since: now };
-                self.shutting_down(now, core, place, now);
-            }
-            Reaction::Evacuating => {
-                self.state = State::Following { since: now, mark_seen: false };
-                self.follow(now, false, core, place, now);
-            }
-            Reaction::NotMigratable => {
-                // Its condition changed, or is missing: what the watch or the next read says decides.
-                let refusal = Refusal {
-                    cause: Cause::VmNotMigratable,
-                    because: answer.describe(),
-                    after: None,
-                    bound: Some(Duration::from_secs(5)),
-                };
-                self.retry_or_block(&refusal, core, place, now);
-            }
-            Reaction::MigrationTarget | Reaction::LookAgain => {
-                self.state = State::Waiting { until: Some(now + super::retry::delay(2, &self.item.vmi_uid)) };
-                self.show(core, place, Activity::WaitingForMigration, None, None, now);
-            }
-            Reaction::Wait(refusal) => self.retry_or_block(&refusal, core, place, now),
-            Reaction::Block(cause, because) => self.block(core, place, cause, because, now),
-            Reaction::Unauthorized => return Some(Failure::Unauthorized),
-        }
-        None
-    }
-
-    pub(super) fn retry_or_block(&mut self, refusal: &Refusal, core: &mut Core, place: &Place, now: Duration) {
-        if self.patience.refused(refusal, now) {
-            return self.block(core, place, refusal.cause, refusal.because.clone(), now);
-        }
-        let next = self.patience.next_try(refusal, &self.item.vmi_uid, now);
-        if refusal.cause == Cause::Throttled {
-            core.hold_posts_until = Some(core.hold_posts_until.map_or(next, |t| t.max(next)));
-        }
-        self.item.row.cause = Some(refusal.cause);
-        self.item.row.because.clone_from(&refusal.because);
-        self.show(core, place, Activity::Retrying, None, Some(refusal.because.clone()), now);
-        self.state = State::Deciding { after: next };
-    }
-
-    /// Waits for the condition, or for the end of a migration to this node; then the forecast decides.
-    fn wait_step(&mut self, until: Option<Duration>, core: &mut Core, place: &Place, now: Duration) {
-        if self.has_left(core, place) {
-            return self.left_without_us(core, place, now);
-        }
-        if until.is_some_and(|t| t > now) {
-            return;
-        }
-        let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now)) else {
-            self.state = State::Waiting { until: Some(now + Duration::from_secs(2)) };
-            return;
-        };
-        if fresh.action != self.item.action
-            || !matches!(fresh.action, VmAction::AwaitCondition | VmAction::AwaitMigration)
-        {
-            return self.changed_its_mind(fresh, core, place, now);
-        }
-        let activity = if self.item.action == VmAction::AwaitCondition {
-            let scheduled = self.vmi(core).and_then(|v| v.scheduled_at);
-            let waited = scheduled
-                .map_or(Duration::ZERO, |at| Duration::try_from(core.wall(now).duration_since(at)).unwrap_or_default());
-            if waited >= CONDITION_BOUND {
-                let because = "virt-handler has not said for 2 minutes whether it can migrate".to_owned();
-                return self.block(core, place, Cause::ConditionMissing, because, now);
-            }
-            if scheduled.is_some() {
-                self.wake_at = Some(now + CONDITION_BOUND.saturating_sub(waited));
-            }
-            Activity::WaitingForCondition
-        } else {
-            Activity::WaitingForMigration
-        };
-        self.state = State::Waiting { until: None };
-        self.show(core, place, activity, None, None, now);
-    }
-
-    /// Blocked, and the facts changed: a human may have acted.
-    fn blocked_step(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        if self.has_left(core, place) {
-            return self.left_without_us(core, place, now);
-        }
-        if self.asked || self.item.row.attempts > 0 {
-            return; // Acted on already: it is not tried a second time.
-        }
-        if let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now))
-            && !matches!(fresh.action, VmAction::Leave)
-            && fresh.action != self.item.action
-        {
-            let row = merged(fresh.row.clone(), &self.item.row);
-            self.item = VmItem { row, ..fresh };
-            self.state = State::Deciding { after: now };
-        }
-    }
-
-    fn too_late(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        let row = &mut self.item.row;
-        row.outcome = VmOutcome::Pending;
-        row.cause = Some(Cause::GraceTooLong);
-        row.waiting_helps = Some(false);
-        row.because = format!(
-            "its guest may take {}s to stop, longer than the time left; nothing was sent",
-            self.item.grace.as_secs()
-        );
-        row.remedy = Some(format!("run again with --timeout above {}s", self.item.grace.as_secs()));
-        self.close(Closed::Pending, core, place, now);
-    }
-
-    /// It left the node without our doing, or somebody deleted it.
-    fn left_without_us(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        let (other, elsewhere) = match core.index.vmi(&self.item.vmi) {
-            Some(v) if v.uid == self.item.vmi_uid => (None, v.node.clone().filter(|n| *n != place.node)),
-            Some(v) => (Some(v.uid.clone()), v.node.clone().filter(|n| *n != place.node)),
-            None => (None, None),
-        };
-        let row = &mut self.item.row;
-        row.cause = None;
-        row.waiting_helps = None;
-        row.remedy = None;
-        row.needs.clear();
-        row.node_after.clone_from(&elsewhere);
-        (row.outcome, row.because) = match (&other, &elsewhere) {
-            (None, Some(node)) => (VmOutcome::Migrates, format!("migrated to {node}")),
-            (Some(_), Some(node)) => (VmOutcome::Returns, format!("restarted by somebody else; runs on {node}")),
-            _ => (VmOutcome::Gone, "gone from the node without us".to_owned()),
-        };
-        row.new_vmi_uid = other;
-        self.close(Closed::Left, core, place, now);
     }
 
     pub(super) fn block(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
@@ -519,13 +215,3 @@ impl VmRun {
     }
 }
 
-/// A fresh forecast's row with what the run has learned.
-fn merged(fresh: crate::outcome::VmRow, old: &crate::outcome::VmRow) -> crate::outcome::VmRow {
-    crate::outcome::VmRow {
-        attempts: old.attempts,
-        new_vmi_uid: old.new_vmi_uid.clone(),
-        node_before: old.node_before.clone(),
-        node_after: old.node_after.clone(),
-        ..fresh
-    }
-}

@@ -1,0 +1,404 @@
+//! A drain from its options to its exit code: prepare, settle, then preview or execute.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{BoxFuture, join_all};
+use futures::stream::{BoxStream, unfold};
+
+use super::clock::Clock;
+use super::execute::execute;
+use super::perform::Performer;
+use super::session::{Session, reporters};
+use super::terminal::{Terminal, read_line};
+use super::{probe, refuse, rights};
+use crate::cli;
+use crate::cluster::{ApiProblem, ConnectError, Connection, Snapshot, Unread, Watched, Watches, connect, snapshot};
+use crate::error::{CliError, ErrorKind};
+use crate::event::{Consent as Consented, EventKind, ServerInfo, StopReason};
+use crate::exit::ExitCode;
+use crate::facts::{Index, KubeVirtState};
+use crate::machine::{Machine, MachineOptions, Planner};
+use crate::plan::consent::{Consent, ConsentOptions, Decision, Question, RestartStale, decline, grant, settle};
+use crate::plan::{Plan, PlanOptions, build, would_exit};
+use crate::report::question as ask;
+use crate::report::style::page;
+use crate::settings::{self, DrainOptions, DryRun, Invocation, Targets};
+use crate::signal::Signals;
+
+/// Evictions and restarts in flight at a time (design §8).
+const MAX_IN_FLIGHT: usize = 32;
+/// How long shell completion may take to ask the API server.
+const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
+
+/// Answers the one question: gets its text, gives the line that was typed.
+pub type Asker = Box<dyn FnMut(String) -> BoxFuture<'static, String> + Send>;
+
+/// What a drain happens in: the cluster, the signals, and somebody who can answer.
+pub struct World {
+    /// The cluster.
+    pub connection: Arc<Connection>,
+    /// Signals, as they come.
+    pub signals: BoxStream<'static, StopReason>,
+    /// Who can be asked; `None` where no question is possible.
+    pub asker: Option<Asker>,
+    /// UID of the pod in which the command runs.
+    pub own_pod_uid: Option<String>,
+    /// Columns for a question.
+    pub width: Option<usize>,
+    /// Better spelling for a node that was not found.
+    pub did_you_mean: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+}
+
+/// Runs a drain on the cluster that the command line names.
+pub(super) async fn drain(options: DrainOptions, invocation: &Invocation, terminal: Terminal) -> ExitCode {
+    let clock = Clock::start();
+    let reporter = match reporters(&options, &invocation.output, &terminal, &clock) {
+        Ok(reporter) => reporter,
+        Err(error) => return terminal.fail(&error),
+    };
+    let mut session = Session::new(clock, reporter);
+    let exit = connected(options, invocation, &terminal, &mut session).await;
+    session.reporter.finish();
+    exit
+}
+
+async fn connected(options: DrainOptions, invocation: &Invocation, terminal: &Terminal, session: &mut Session) -> ExitCode {
+    let signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            let error = CliError::new(ErrorKind::Failed, "cannot listen for signals").caused_by(error);
+            return session.end(error.exit_code(), Some(&error));
+        }
+    };
+    let mut signals = unfold(signals, async |mut signals| Some((signals.next().await, signals))).boxed();
+    let connection = tokio::select! {
+        Some(reason) = signals.next() => return stopped(session, reason),
+        connection = connect(&invocation.client) => connection,
+    };
+    let connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => {
+            let error = connect_error(&error);
+            return session.end(error.exit_code(), Some(&error));
+        }
+    };
+    let possible = terminal.stdin && terminal.stderr && !invocation.output.no_input && !options.dry_run.is_preview();
+    let color = terminal.streams(invocation.output.color).stderr_color;
+    let asker: Option<Asker> = possible.then(|| {
+        let ask = move |text: String| -> BoxFuture<'static, String> {
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+            Box::pin(read_line())
+        };
+        Box::new(ask) as Asker
+    });
+    let _ = color;
+    let invocation = invocation.clone();
+    let world = World {
+        connection: Arc::new(connection),
+        signals,
+        asker,
+        own_pod_uid: std::env::var("POD_UID").ok().filter(|uid| !uid.is_empty()),
+        width: terminal.stderr_width(),
+        did_you_mean: Box::new(move |node| cli::did_you_mean(node, &invocation)),
+    };
+    drain_in(world, &options, session).await
+}
+
+/// Runs a drain in that world. Reports its end, but does not finish the reporters.
+pub async fn drain_in(mut world: World, options: &DrainOptions, session: &mut Session) -> ExitCode {
+    let prepared = {
+        let prepare = prepare(&world.connection, &world.own_pod_uid, &world.did_you_mean, options, session);
+        tokio::select! {
+            Some(reason) = world.signals.next() => Err(reason),
+            prepared = prepare => Ok(prepared),
+        }
+    };
+    match prepared {
+        Err(reason) => stopped(session, reason),
+        Ok(Err(error)) => session.end(error.exit_code(), Some(&error)),
+        Ok(Ok(prepared)) if options.dry_run.is_preview() => preview(world, options, prepared, session).await,
+        Ok(Ok(prepared)) => settle_and_execute(world, options, prepared, session).await,
+    }
+}
+
+/// A signal before anything was changed.
+fn stopped(session: &mut Session, reason: StopReason) -> ExitCode {
+    session.emit(EventKind::Stopped { reason });
+    session.end(reason.exit_code(), None)
+}
+
+struct Prepared {
+    index: Index,
+    watches: Watches,
+    plan: Plan,
+    plan_options: PlanOptions,
+}
+
+async fn prepare(
+    connection: &Arc<Connection>,
+    own_pod_uid: &Option<String>,
+    did_you_mean: &(dyn Fn(&str) -> Option<String> + Send + Sync),
+    options: &DrainOptions,
+    session: &mut Session,
+) -> Result<Prepared, CliError> {
+    let nodes = resolve(connection, &options.targets, did_you_mean).await?;
+    let Snapshot { index, watches, server_version, unread } =
+        snapshot(connection, &nodes, options.chunk_size).await.map_err(|problem| api_error("the cluster cannot be read", &problem))?;
+    session.emit(EventKind::Connected {
+        server: server_info(connection, server_version, &index),
+        nodes: nodes.clone(),
+        timeout_seconds: options.timeout.as_secs(),
+        started_at: session.clock.started_at(),
+    });
+    for unread in unread {
+        tell_unread(unread, session)?;
+    }
+    let mut plan_options = plan_options(options, own_pod_uid.clone(), &nodes);
+    let mut plan = build(&index, &nodes, &plan_options, session.clock.wall());
+    let missing = rights::missing(&connection.requests(), &plan, options).await.map_err(|problem| {
+        api_error("permissions cannot be checked", &problem)
+    })?;
+    plan_options.restart_denied = missing.restart_denied;
+    if !plan_options.restart_denied.is_empty() {
+        plan = build(&index, &nodes, &plan_options, session.clock.wall());
+    }
+    if let Some(error) = missing.error {
+        return Err(error);
+    }
+    for text in &plan.warnings {
+        session.emit(EventKind::Noted { warning: true, text: text.clone() });
+    }
+    Ok(Prepared { index, watches, plan, plan_options })
+}
+
+/// The nodes that the command means; all of them exist.
+async fn resolve(
+    connection: &Connection,
+    targets: &Targets,
+    did_you_mean: &(dyn Fn(&str) -> Option<String> + Send + Sync),
+) -> Result<Vec<String>, CliError> {
+    let requests = connection.requests();
+    match targets {
+        Targets::Nodes(names) => {
+            let found = join_all(names.iter().map(|name| requests.get_node(name))).await;
+            for (name, node) in names.iter().zip(found) {
+                if node.map_err(|problem| api_error(&format!("cannot read node {name}"), &problem))?.is_none() {
+                    let error = CliError::new(ErrorKind::NotFound, format!("node \"{name}\" not found; nothing was changed"));
+                    let hint = did_you_mean(name).unwrap_or_else(|| "kubectl get nodes lists them".to_owned());
+                    return Err(error.hint(hint));
+                }
+            }
+            Ok(names.clone())
+        }
+        Targets::Selector(selector) => {
+            let found = requests.list_nodes(Some(selector.as_str())).await;
+            let nodes = found.map_err(|problem| api_error("cannot list nodes", &problem))?;
+            if nodes.is_empty() {
+                let message = format!("no node matches -l {}; nothing was changed", selector.as_str());
+                return Err(CliError::new(ErrorKind::NotFound, message).hint("kubectl get nodes --show-labels shows their labels"));
+            }
+            let mut names: Vec<String> = nodes.into_iter().map(|n| n.name).collect();
+            names.sort();
+            Ok(names)
+        }
+    }
+}
+
+/// What cannot be read ends the command where the drain rests on it, and is said where only a forecast does.
+fn tell_unread(unread: Unread, session: &mut Session) -> Result<(), CliError> {
+    let Unread { what, problem, watched } = unread;
+    match watched {
+        Some(Watched::Pods(_) | Watched::Nodes | Watched::Vmis | Watched::Vms | Watched::Migrations | Watched::KubeVirts) => {
+            Err(api_error(&format!("cannot list {what}; nothing was changed"), &problem))
+        }
+        Some(Watched::Budgets) | None => {
+            let text = format!("cannot read {what} ({}): what depends on it is unknown", problem.message);
+            session.emit(EventKind::Noted { warning: true, text });
+            Ok(())
+        }
+    }
+}
+
+fn server_info(connection: &Connection, kubernetes: Option<String>, index: &Index) -> ServerInfo {
+    let (kubevirt, eviction_strategy) = match index.kubevirt() {
+        KubeVirtState::One(cr) => {
+            let strategy = cr.strategy.as_ref().map_or_else(|| "None".to_owned(), ToString::to_string);
+            (Some(cr.version.clone().unwrap_or_else(|| "unknown version".to_owned())), Some(strategy))
+        }
+        KubeVirtState::Unclear => (Some("unknown version".to_owned()), None),
+        KubeVirtState::Absent => (None, None),
+    };
+    ServerInfo { context: connection.context.clone(), kubernetes, kubevirt, eviction_strategy }
+}
+
+fn plan_options(options: &DrainOptions, own_pod_uid: Option<String>, nodes: &[String]) -> PlanOptions {
+    PlanOptions {
+        force: options.force,
+        ignore_daemonsets: options.ignore_daemonsets,
+        delete_emptydir_data: options.delete_emptydir_data,
+        disable_eviction: options.disable_eviction,
+        pod_selector: options.pod_selector.clone(),
+        skip_wait_for_delete: options.skip_wait_for_delete,
+        grace_period: options.grace_period,
+        timeout: options.timeout,
+        own_pod_uid,
+        drained_nodes: nodes.iter().cloned().collect(),
+        restart_denied: std::collections::BTreeSet::new(),
+    }
+}
+
+fn consent_options(options: &DrainOptions, question_possible: bool) -> ConsentOptions {
+    let restart_stale = match options.restart_stale {
+        settings::RestartStale::Unset => RestartStale::Unset,
+        settings::RestartStale::Ask => RestartStale::Ask,
+        settings::RestartStale::Always => RestartStale::Always,
+        settings::RestartStale::Never => RestartStale::Never,
+    };
+    ConsentOptions { question_possible, restart_stale, allow_vm_down: options.allow_vm_down }
+}
+
+/// Shows what the same command would do without a terminal, and ends after one pass.
+async fn preview(mut world: World, options: &DrainOptions, mut prepared: Prepared, session: &mut Session) -> ExitCode {
+    let decision = settle(&mut prepared.plan, &consent_options(options, false));
+    emit_consent(options, Consented::None, session);
+    // The watches were never opened; the probes need their connections.
+    drop(prepared.watches);
+    if options.dry_run == DryRun::Server {
+        let requests = world.connection.requests();
+        tokio::select! {
+            Some(reason) = world.signals.next() => return stopped(session, reason),
+            () = probe::probe(&requests, &mut prepared.plan, MAX_IN_FLIGHT) => {}
+        }
+    }
+    session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
+    let exit = match decision {
+        Decision::Refuse(_) => ExitCode::Refused,
+        Decision::Go | Decision::Ask(_) => would_end(&prepared.plan, options),
+    };
+    session.end(exit, None)
+}
+
+/// The exit code that the plan promises.
+fn would_end(plan: &Plan, options: &DrainOptions) -> ExitCode {
+    let exit = ExitCode::of_all(plan.nodes.iter().map(would_exit));
+    if options.only_if_clear && exit != ExitCode::Done { ExitCode::Refused } else { exit }
+}
+
+fn emit_consent(options: &DrainOptions, by_answer: Consented, session: &mut Session) {
+    let restart_flag = options.restart_stale == settings::RestartStale::Always;
+    session.emit(EventKind::Consented {
+        restart_stale: if restart_flag { Consented::Flag } else { by_answer },
+        vm_down: if options.allow_vm_down { Consented::Flag } else { by_answer },
+    });
+}
+
+async fn settle_and_execute(mut world: World, options: &DrainOptions, mut prepared: Prepared, session: &mut Session) -> ExitCode {
+    let consent_options = consent_options(options, world.asker.is_some());
+    let decision = settle(&mut prepared.plan, &consent_options);
+    let mut consent = Consent::by_flags(consent_options);
+    let mut by_answer = Consented::None;
+    match decision {
+        Decision::Go => {}
+        Decision::Refuse(refusals) => {
+            session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
+            let error = refuse::error(&refusals);
+            return session.end(error.exit_code(), Some(&error));
+        }
+        Decision::Ask(question) => {
+            let answered = tokio::select! {
+                Some(reason) = world.signals.next() => return stopped(session, reason),
+                answer = put(&mut world, &question) => answer,
+            };
+            if answered != "y" && answered != "Y" {
+                decline(&mut prepared.plan, &question);
+                emit_consent(options, Consented::Declined, session);
+                session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
+                let error = CliError::new(ErrorKind::Refused, "not confirmed; nothing was changed")
+                    .hint("--restart-stale=never drains what needs no restart; --dry-run shows the plan");
+                return session.end(error.exit_code(), Some(&error));
+            }
+            consent = grant(&mut prepared.plan, &question, &consent_options);
+            by_answer = Consented::Answer;
+        }
+    }
+    emit_consent(options, by_answer, session);
+    session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
+    if options.only_if_clear && would_end(&prepared.plan, options) != ExitCode::Done {
+        let error = CliError::new(ErrorKind::Refused, "the drain would not be clear, and --only-if-clear is given; nothing was changed")
+            .hint("--dry-run shows what stands in the way");
+        return session.end(error.exit_code(), Some(&error));
+    }
+    run_machine(world, options, prepared, consent, session).await
+}
+
+/// Puts the question and gives the line that was typed.
+async fn put(world: &mut World, question: &Question) -> String {
+    let vms = |vms: &[crate::plan::consent::QuestionVm]| {
+        vms.iter().map(|vm| ask::QuestionVm { name: vm.vm.to_string(), because: vm.because.clone() }).collect()
+    };
+    let shown = ask::Question {
+        context: world.connection.context.clone(),
+        nodes: question.nodes.clone(),
+        restarted: vms(&question.restarted),
+        not_running: vms(&question.not_running),
+        blocking: vms(&question.blocking),
+    };
+    let text = page(&ask::question(&shown, world.width), false) + ask::PROMPT;
+    match &mut world.asker {
+        Some(asker) => asker(text).await,
+        None => String::new(),
+    }
+}
+
+async fn run_machine(mut world: World, options: &DrainOptions, prepared: Prepared, consent: Consent, session: &mut Session) -> ExitCode {
+    let Prepared { index, mut watches, plan, plan_options } = prepared;
+    let machine_options = MachineOptions {
+        timeout: options.timeout,
+        wait_blocked: options.wait_blocked,
+        skip_wait_for_delete: options.skip_wait_for_delete,
+        grace_period: options.grace_period,
+        parallel: options.parallel.get(),
+        max_in_flight: MAX_IN_FLIGHT,
+    };
+    let planner = Planner { options: plan_options, consent };
+    let started_at = session.clock.started_at();
+    let mut machine = Machine::new(index, plan, Box::new(planner), machine_options, started_at, session.next_seq());
+    let performer = Performer::new(world.connection.clone());
+    let clock = session.clock;
+    execute(&mut machine, &performer, &mut watches, &mut world.signals, session.reporter.as_mut(), &clock).await
+}
+
+fn connect_error(error: &ConnectError) -> CliError {
+    let kind = if error.is_configuration() { ErrorKind::Kubeconfig } else { ErrorKind::Api };
+    let told = CliError::new(kind, error.to_string());
+    match error.hint() {
+        Some(hint) => told.hint(hint),
+        None => told,
+    }
+}
+
+/// An API call that failed before anything was changed.
+pub(super) fn api_error(what: &str, problem: &ApiProblem) -> CliError {
+    let told = CliError::new(ErrorKind::Api, format!("{what}: {}", problem.message));
+    match &problem.hint {
+        Some(hint) => told.hint(hint.clone()),
+        None => told,
+    }
+}
+
+/// What shell completion offers; silent and empty where the cluster does not answer in time.
+pub(super) async fn complete(words: &[String]) -> String {
+    let mut completion = cli::complete(words);
+    if let Some(cli::Dynamic::Nodes { .. }) = &completion.dynamic {
+        let nodes = async {
+            let connection = connect(&completion.client).await.ok()?;
+            connection.requests().list_nodes(None).await.ok()
+        };
+        if let Ok(Some(nodes)) = tokio::time::timeout(COMPLETION_LIMIT, nodes).await {
+            completion.add(nodes.into_iter().map(|n| n.name).collect::<Vec<_>>());
+        }
+    }
+    completion.render()
+}

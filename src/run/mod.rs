@@ -1,0 +1,40 @@
+//! The imperative shell: it connects, asks, draws and sends; what it does is decided elsewhere.
+//!
+//! ```text
+//! connect → resolve nodes → snapshot → plan → rights → consent ─┬─► preview (probe) → report
+//!                                                               └─► execute (machine ⇄ cluster) → report
+//! ```
+
+mod clock;
+mod drain;
+mod execute;
+mod perform;
+mod probe;
+mod rights;
+mod session;
+mod terminal;
+
+pub use clock::Clock;
+pub use drain::{World, drain_in};
+pub use session::Session;
+pub use terminal::Terminal;
+
+use crate::cli;
+use crate::error::CliError;
+use crate::exit::ExitCode;
+use crate::settings::{Command, Invocation};
+
+/// Runs a parsed command line to its end. Nothing is printed but through the reporters and the terminal.
+pub async fn run(invocation: Invocation, terminal: Terminal) -> ExitCode {
+    if let Some(error) = cli::later_release(&invocation.command) {
+        return terminal.fail(&error);
+    }
+    match &invocation.command {
+        Command::Drain(options) => drain::drain(options.clone(), &invocation, terminal).await,
+        Command::Completion(shell) => terminal.print(cli::completion_script(*shell)),
+        Command::Complete(words) => terminal.print(&drain::complete(words).await),
+        Command::Audit(_) | Command::RestartStale(_) | Command::Cancel(_) => {
+            terminal.fail(&CliError::usage("this command comes in a later release"))
+        }
+    }
+}

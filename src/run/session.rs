@@ -1,0 +1,142 @@
+//! One run as it is told: the reporters, the clock and the numbers of its events.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use serde_json::json;
+
+use super::clock::Clock;
+use super::terminal::Terminal;
+use crate::error::{CliError, ErrorKind};
+use crate::event::{DrainEvent, EventKind};
+use crate::exit::ExitCode;
+use crate::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
+use crate::report::events_file::EventsFile;
+use crate::report::human::{Human, HumanOptions, Stdout};
+use crate::report::plain::Plain;
+use crate::report::progress::Detail;
+use crate::report::screen::Screen;
+use crate::report::{Fanout, Reporter};
+use crate::settings::{self, DrainOptions, OutputFormat, OutputOptions};
+
+/// A run as it is told.
+pub struct Session {
+    /// Its clock.
+    pub clock: Clock,
+    /// Who is told.
+    pub reporter: Box<dyn Reporter>,
+    next_seq: u64,
+}
+
+impl Session {
+    /// A session with that clock and those listeners.
+    pub fn new(clock: Clock, reporter: Box<dyn Reporter>) -> Self {
+        Self { clock, reporter, next_seq: 1 }
+    }
+
+    /// Reports an event of now.
+    pub fn emit(&mut self, kind: EventKind) {
+        let elapsed_ms = u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let event = DrainEvent { seq: self.next_seq, elapsed_ms, kind };
+        self.next_seq += 1;
+        self.reporter.event(&event);
+    }
+
+    /// Number of the next event.
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Ends the run with that code and error.
+    pub fn end(&mut self, exit: ExitCode, error: Option<&CliError>) -> ExitCode {
+        let hints = error.map(|e| e.hints().to_vec()).unwrap_or_default();
+        self.emit(EventKind::Ended { exit_code: exit.code(), error: error.map(CliError::full_message), hints });
+        exit
+    }
+}
+
+/// The reporters that the command line asks for.
+pub(super) fn reporters(
+    drain: &DrainOptions,
+    output: &OutputOptions,
+    terminal: &Terminal,
+    clock: &Clock,
+) -> Result<Box<dyn Reporter>, CliError> {
+    let mut fanout = Fanout::new();
+    let events_on_stdout = output.events_file == Some(settings::EventsFile::Stdout);
+    let preview = drain.dry_run.is_preview();
+    let stdout = match (output.format.is_some() || events_on_stdout, preview) {
+        (true, _) => Stdout::Taken,
+        (false, true) => Stdout::Preview,
+        (false, false) => Stdout::Lines,
+    };
+    let detail = match (output.quiet, output.verbosity) {
+        (true, _) => Detail::Quiet,
+        (false, _) => Detail::default(),
+    };
+    let screen = terminal.stderr && !output.quiet && output.verbosity == 0 && !preview;
+    let human = Human::new(HumanOptions {
+        stdout,
+        detail: if screen { Detail::Screen } else { detail },
+        dry_run: preview,
+        deletes: drain.disable_eviction,
+        cancel_command: false,
+        stdout_width: terminal.stdout_width(),
+        stderr_width: terminal.stderr_width(),
+    });
+    let streams = terminal.streams(output.color);
+    if screen {
+        let size = Box::new(|| {
+            let (rows, columns) = console::Term::stderr().size();
+            (usize::from(rows), usize::from(columns))
+        });
+        fanout.add(Box::new(Screen::new(human, streams, indicatif::ProgressDrawTarget::stderr(), size)));
+    } else {
+        fanout.add(Box::new(Plain::new(human, streams)));
+    }
+    if let Some(format) = output.format {
+        let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
+        let format = match format {
+            OutputFormat::Json => Format::Json,
+            OutputFormat::Yaml => Format::Yaml,
+        };
+        let fold = DocumentFold::new(kind, clock.started_at(), options_document(drain));
+        fanout.add(Box::new(DocumentWriter::new(fold, format, Box::new(std::io::stdout()))));
+    }
+    if let Some(file) = &output.events_file {
+        let out: Box<dyn Write> = match file {
+            settings::EventsFile::Stdout => Box::new(std::io::stdout()),
+            settings::EventsFile::Path(path) => {
+                let file = File::create(path).map_err(|error| {
+                    CliError::new(ErrorKind::Usage, format!("cannot write the events file {}", path.display()))
+                        .hint("give a path that can be written, or leave --events-file out")
+                        .caused_by(error)
+                })?;
+                Box::new(BufWriter::new(file))
+            }
+        };
+        fanout.add(Box::new(EventsFile::new(out, clock.started_at())));
+    }
+    Ok(Box::new(fanout))
+}
+
+/// The options of a drain as the document shows them.
+fn options_document(drain: &DrainOptions) -> serde_json::Value {
+    json!({
+        "dryRun": drain.dry_run.as_str(),
+        "force": drain.force,
+        "ignoreDaemonsets": drain.ignore_daemonsets,
+        "deleteEmptydirData": drain.delete_emptydir_data,
+        "gracePeriod": drain.grace_period,
+        "timeoutSeconds": drain.timeout.as_secs_f64(),
+        "podSelector": drain.pod_selector.as_ref().map(crate::settings::LabelSelector::as_str),
+        "disableEviction": drain.disable_eviction,
+        "skipWaitForDeleteTimeoutSeconds": drain.skip_wait_for_delete.map(|d| d.as_secs_f64()),
+        "restartStale": drain.restart_stale.as_str(),
+        "allowVmDown": drain.allow_vm_down,
+        "onlyIfClear": drain.only_if_clear,
+        "waitBlocked": drain.wait_blocked,
+        "onAbort": drain.on_abort.as_str(),
+        "parallel": drain.parallel,
+    })
+}
