@@ -1,6 +1,7 @@
 //! What a server answers, sorted by what it means for a drain. Pure: fields first, text last.
 
 mod eviction;
+mod raw;
 mod restart;
 
 pub use eviction::classify_eviction;

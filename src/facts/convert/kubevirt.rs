@@ -1,7 +1,7 @@
 //! KubeVirt's kinds.
 
 use super::{annotation, controller, key, non_empty, timestamp, uid};
-use crate::facts::wire::{self, MigrationStateWire, Volume};
+use crate::facts::wire::{self, MigrationStateWire, VmiDisk};
 use crate::facts::{
     KubeVirtFacts, Migratable, MigrationFacts, MigrationState, Owner, RunStrategy, Strategy, VmFacts, VmVolume,
     VmVolumeSource, VmiFacts, VmiOwner, VmiPhase,
@@ -104,9 +104,9 @@ impl From<MigrationStateWire> for MigrationState {
     }
 }
 
-impl From<Volume> for VmVolume {
+impl From<VmiDisk> for VmVolume {
     /// A DataVolume and its claim share their name.
-    fn from(volume: Volume) -> Self {
+    fn from(volume: VmiDisk) -> Self {
         let claim = volume.persistent_volume_claim.or(volume.memory_dump).and_then(|c| c.claim_name);
         let source = if let Some(name) = non_empty(claim.or(volume.data_volume.map(|d| d.name))) {
             VmVolumeSource::Claim(name)

@@ -50,4 +50,4 @@ fn terms(selector: NodeSelector) -> Vec<NodeTerm> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::core::ObjectMeta;
 
 use super::{annotation, controller, key, non_empty, terms, uid};
-use crate::facts::wire::{self, Container, ContainerStatus, PodSpec, PodStatus, TolerationWire};
+use crate::facts::wire::{self, Container, PodSpec, PodStatus, TolerationWire};
 use crate::facts::{Deletion, Demands, Owner, PodFacts, PodKey, PodPhase, PodRole, Toleration};
 
 /// Label that says what a pod is for KubeVirt (`AppLabel`).
@@ -107,20 +107,19 @@ fn role(
     }
 }
 
-/// A container that waits may still start, and one without a status is unknown: both count as running. Where the phase
-/// says that all ended, only a status that says otherwise counts.
+/// The kubelet reports a final phase only once all containers have ended, sidecars too; before that, a container that
+/// waits may still start, and one without a status is unknown: both count as running.
 fn containers_running(phase: PodPhase, spec: &PodSpec, status: &PodStatus) -> bool {
+    if phase.is_finished() {
+        return false;
+    }
     let mut statuses = status
         .container_statuses
         .iter()
         .chain(&status.init_container_statuses)
-        .chain(&status.ephemeral_container_statuses)
-        .map(|ContainerStatus { state }| state);
-    if phase.is_finished() {
-        return statuses.any(|s| s.running.is_some());
-    }
+        .chain(&status.ephemeral_container_statuses);
     let missing = status.container_statuses.is_empty() || status.container_statuses.len() < spec.containers.len();
-    missing || statuses.any(|s| s.terminated.is_none())
+    missing || statuses.any(|s| s.state.terminated.is_none())
 }
 
 /// The scheduler's rule for one toleration and the taint of a cordon (Kubernetes `Toleration.ToleratesTaint`).

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use kube::core::ObjectMeta;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::lenient::{Condition, int_or_percent, or_default};
 use super::meta::{metadata, node_metadata};
@@ -165,7 +165,7 @@ pub(in crate::facts) struct BudgetStatus {
     pub(in crate::facts) desired_healthy: Option<i64>,
     pub(in crate::facts) expected_pods: Option<i64>,
     #[serde(deserialize_with = "or_default")]
-    pub(in crate::facts) disrupted_pods: BTreeMap<String, IgnoredAny>,
+    pub(in crate::facts) disrupted_pods: BTreeMap<String, Option<Timestamp>>,
     #[serde(deserialize_with = "or_default")]
     pub(in crate::facts) conditions: Vec<Condition>,
 }

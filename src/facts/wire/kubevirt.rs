@@ -28,7 +28,7 @@ pub(in crate::facts) struct VmiSpec {
     #[serde(deserialize_with = "or_default")]
     pub(in crate::facts) domain: Domain,
     #[serde(deserialize_with = "or_default")]
-    pub(in crate::facts) volumes: Vec<Volume>,
+    pub(in crate::facts) volumes: Vec<VmiDisk>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -57,7 +57,7 @@ pub(in crate::facts) struct DomainDevices {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(in crate::facts) struct Volume {
+pub(in crate::facts) struct VmiDisk {
     #[serde(deserialize_with = "or_default")]
     pub(in crate::facts) name: String,
     pub(in crate::facts) persistent_volume_claim: Option<ClaimName>,

@@ -18,7 +18,7 @@ pub(super) fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Obj
 /// Metadata in which `managedFields` has at most one entry: the manager that owns `spec.unschedulable`. Of several
 /// owners the one whose entry is the oldest: who came later only repeated what was there.
 pub(super) fn node_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    Meta::<Option<Vec<Manager>>>::deserialize(deserializer)?.trimmed()
+    Meta::<Option<Vec<Entry>>>::deserialize(deserializer)?.trimmed()
 }
 
 #[derive(serde::Deserialize, Default)]
@@ -76,7 +76,7 @@ impl Managers for IgnoredAny {
     }
 }
 
-impl Managers for Option<Vec<Manager>> {
+impl Managers for Option<Vec<Entry>> {
     fn kept(self) -> Option<Vec<ManagedFieldsEntry>> {
         let owner = self?
             .into_iter()
@@ -88,7 +88,7 @@ impl Managers for Option<Vec<Manager>> {
 
 #[derive(serde::Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Manager {
+struct Entry {
     manager: Option<String>,
     time: Option<Time>,
     #[serde(deserialize_with = "or_default")]

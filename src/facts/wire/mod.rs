@@ -19,9 +19,9 @@ pub use self::kubevirt::{KubeVirt, VirtualMachine, VirtualMachineInstance, Virtu
 pub use self::pod::Pod;
 
 pub(in crate::facts) use self::core::{NodeSelector, Requirement, SelectorWire};
-pub(in crate::facts) use self::kubevirt::{MigrationStateWire, Volume};
+pub(in crate::facts) use self::kubevirt::{MigrationStateWire, VmiDisk};
 pub(in crate::facts) use self::lenient::{Condition, condition};
-pub(in crate::facts) use self::pod::{Container, ContainerStatus, PodSpec, PodStatus, TolerationWire};
+pub(in crate::facts) use self::pod::{Container, PodSpec, PodStatus, TolerationWire};
 
 /// Annotation of the API's picture of a static pod (Kubernetes `pkg/kubelet/types`, `ConfigMirrorAnnotationKey`).
 pub(in crate::facts) const MIRROR: &str = "kubernetes.io/config.mirror";

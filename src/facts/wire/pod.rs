@@ -124,5 +124,4 @@ pub(in crate::facts) struct ContainerStatus {
 #[serde(default)]
 pub(in crate::facts) struct ContainerState {
     pub(in crate::facts) terminated: Option<IgnoredAny>,
-    pub(in crate::facts) running: Option<IgnoredAny>,
 }
