@@ -84,10 +84,10 @@ fn a_node_tells_who_cordoned_it() {
         "2026-11-30T09:00:00Z",
         json!({"f:status": {"f:conditions": {}}, "f:spec": {"f:podCIDR": {}}}),
     );
-    let ours = entry("kubectl-safe_drain", "2026-11-30T10:00:00Z", json!({"f:spec": {"f:unschedulable": {}}}));
+    let ours = entry("kubectl-safe-drain", "2026-11-30T10:00:00Z", json!({"f:spec": {"f:unschedulable": {}}}));
     let theirs =
         entry("kubectl-cordon", "2026-11-30T09:30:00Z", json!({"f:spec": {"f:taints": {}, "f:unschedulable": {}}}));
-    assert_eq!(cordoned_by(&json!([kubelet, ours])).as_deref(), Some("kubectl-safe_drain"));
+    assert_eq!(cordoned_by(&json!([kubelet, ours])).as_deref(), Some("kubectl-safe-drain"));
     assert_eq!(cordoned_by(&json!([kubelet, ours, theirs])).as_deref(), Some("kubectl-cordon"));
     assert_eq!(cordoned_by(&json!([kubelet, {"manager": "odd", "fieldsV1": null}])), None);
     assert_eq!(cordoned_by(&json!(null)), None);
