@@ -113,8 +113,12 @@ fn launcher(pod: &PodFacts, index: &Index, vmi: &Key, uid: Option<&str>) -> Clas
         Some(known) => Classified::new(Role::Vm { vmi: known.key.clone() }, Vec::new()),
         None if pod.deletion.is_some() => Classified::new(Role::Leaving, rules::leaving(pod)),
         None => {
-            let text = format!("the VMI {} of this launcher does not exist, so KubeVirt refuses its eviction", vmi.name);
-            let remedy = format!("check that no guest runs in it, then `kubectl delete pod {} -n {}`", pod.key.name, pod.key.namespace);
+            let text =
+                format!("the VMI {} of this launcher does not exist, so KubeVirt refuses its eviction", vmi.name);
+            let remedy = format!(
+                "check that no guest runs in it, then `kubectl delete pod {} -n {}`",
+                pod.key.name, pod.key.namespace
+            );
             Classified::new(Role::Evictable, vec![Finding::blocks(Cause::OrphanLauncher, text).hint(remedy)])
         }
     }

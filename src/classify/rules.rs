@@ -36,9 +36,10 @@ pub(super) fn daemon_set(pod: &PodFacts, index: &Index, options: &PlanOptions) -
             Some(Finding::refuses(Cause::OrphanedDaemonSetPod, "--force", text))
         }
         Some(true) if options.ignore_daemonsets => Some(Finding::note(Cause::DaemonSet, format!("DaemonSet {name}"))),
-        None if options.ignore_daemonsets => {
-            Some(Finding::warns(Cause::DaemonSet, format!("DaemonSet {name} could not be read, so its pod is left in place")))
-        }
+        None if options.ignore_daemonsets => Some(Finding::warns(
+            Cause::DaemonSet,
+            format!("DaemonSet {name} could not be read, so its pod is left in place"),
+        )),
         Some(true) => refuses(format!("DaemonSet {name} would put it back at once")),
         None => refuses(format!("DaemonSet {name} could not be read")),
     }

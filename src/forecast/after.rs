@@ -34,21 +34,24 @@ pub enum After {
 ///
 /// `RerunOnFailure` and `Manual` keep a VM off that shut down cleanly; `restart` adds a start request, so that it surely
 /// returns. `Once` accepts neither restart nor start.
-pub fn after(vmi: &Key, owner: &VmiOwner, vm: Option<&VmFacts>, restart_denied: bool) -> After {
+pub fn after(vmi: &Key, owner: &VmiOwner, vm: Option<&VmFacts>, restart_impossible: bool) -> After {
     match (owner, vm) {
-        (VmiOwner::VirtualMachine { .. }, Some(vm)) => after_vm(vmi, vm, restart_denied),
-        (VmiOwner::VirtualMachine { .. }, None) => {
-            After::StaysOff { why: "its VM could not be read, so nobody can tell whether it returns".into(), remedy: None }
-        }
+        (VmiOwner::VirtualMachine { .. }, Some(vm)) => after_vm(vmi, vm, restart_impossible),
+        (VmiOwner::VirtualMachine { .. }, None) => After::StaysOff {
+            why: "its VM could not be read, so nobody can tell whether it returns".into(),
+            remedy: None,
+        },
         (VmiOwner::ReplicaSet { .. }, _) => After::Returns { by: "its replica set" },
         (VmiOwner::Other { kind, name }, _) => {
             After::StaysOff { why: format!("whether {kind} {name} starts it again is unknown"), remedy: None }
         }
-        (VmiOwner::Standalone, _) => After::StaysOff { why: "no VM owns it, so nothing starts it again".into(), remedy: None },
+        (VmiOwner::Standalone, _) => {
+            After::StaysOff { why: "no VM owns it, so nothing starts it again".into(), remedy: None }
+        }
     }
 }
 
-fn after_vm(vmi: &Key, vm: &VmFacts, restart_denied: bool) -> After {
+fn after_vm(vmi: &Key, vm: &VmFacts, restart_impossible: bool) -> After {
     if vm.deleting {
         return After::Ends { why: "its VM is being deleted" };
     }
@@ -57,8 +60,8 @@ fn after_vm(vmi: &Key, vm: &VmFacts, restart_denied: bool) -> After {
         RunStrategy::Halted => After::Ends { why: "its VM is being stopped" },
         strategy @ (RunStrategy::RerunOnFailure | RunStrategy::Manual) => {
             let why = format!("runStrategy {strategy} keeps it off after a shutdown");
-            if restart_denied {
-                let why = format!("{why}, and you may not restart it");
+            if restart_impossible {
+                let why = format!("{why}, and it cannot be restarted");
                 After::StaysOff { why, remedy: Some(words::virtctl("start", vmi)) }
             } else {
                 After::RestartInstead { why }

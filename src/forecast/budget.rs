@@ -37,9 +37,10 @@ pub enum PodBudgets {
 
 /// True for a budget that KubeVirt itself keeps for a VMI (up to 1.5): it says nothing of its own, the VM's strategy does.
 pub fn is_kubevirts(budget: &BudgetFacts) -> bool {
-    budget.owner.as_ref().is_some_and(|owner| {
-        owner.kind == "VirtualMachineInstance" && owner.api_version.starts_with("kubevirt.io/")
-    })
+    budget
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owner.kind == "VirtualMachineInstance" && owner.api_version.starts_with("kubevirt.io/"))
 }
 
 /// True if the API server asks no budget for it: finished, pending and deleted pods (`canIgnorePDB` of the eviction

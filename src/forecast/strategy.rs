@@ -52,8 +52,7 @@ pub fn strategies(vmi: &VmiFacts, vm: Option<&VmFacts>, kubevirt: &KubeVirtState
         KubeVirtState::One(cr) => Some(cr.strategy.clone()),
         KubeVirtState::Absent | KubeVirtState::Unclear => None,
     };
-    let now =
-        vmi.strategy.clone().or_else(|| cluster.clone().map(|cluster| cluster.unwrap_or(Strategy::None)));
+    let now = vmi.strategy.clone().or_else(|| cluster.clone().map(|cluster| cluster.unwrap_or(Strategy::None)));
     let (fresh, source) = match (&cluster, vm.filter(|_| owned_by_vm(vmi))) {
         (Some(cluster), Some(vm)) => match (&vm.template_strategy, cluster) {
             (Some(template), _) => (Some(template.clone()), Some(Source::Template)),

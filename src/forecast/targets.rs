@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{
-    Demands, Index, Key, NodeExpression, NodeFacts, NodeReady, NodeTerm, Taint, Toleration, VmiFacts,
-};
+use crate::facts::{Demands, Index, Key, NodeExpression, NodeFacts, NodeReady, NodeTerm, Taint, Toleration, VmiFacts};
 
 /// Node label with which KubeVirt says that VMs may start there.
 const KUBEVIRT_SCHEDULABLE: &str = "kubevirt.io/schedulable";
@@ -184,11 +182,7 @@ fn first_hindrance(index: &Index, search: &Search<'_>, node: &NodeFacts) -> Opti
         return Some(Unfit::Cordoned);
     }
     let hard = |t: &&Taint| t.effect == "NoSchedule" || t.effect == "NoExecute";
-    node.taints
-        .iter()
-        .filter(hard)
-        .find(|t| !tolerated(tolerations, t))
-        .map(|t| Unfit::Taint(t.key.clone()))
+    node.taints.iter().filter(hard).find(|t| !tolerated(tolerations, t)).map(|t| Unfit::Taint(t.key.clone()))
 }
 
 /// Kubernetes' rule (`Toleration.ToleratesTaint`): effect and key must fit where they are set, then operator and value.

@@ -87,7 +87,11 @@ impl VmForecast {
     }
 
     fn blocks(cause: Cause, because: impl Into<String>) -> Self {
-        Self { cause: Some(cause), waiting_helps: Some(false), ..Self::new(VmAction::Leave, VmOutcome::Blocks, because) }
+        Self {
+            cause: Some(cause),
+            waiting_helps: Some(false),
+            ..Self::new(VmAction::Leave, VmOutcome::Blocks, because)
+        }
     }
 
     fn waits(action: VmAction, cause: Cause, because: impl Into<String>) -> Self {
@@ -203,7 +207,8 @@ fn resume(ctx: &VmContext<'_>, marked: bool, now: &Strategy) -> VmForecast {
         let because = "a migration of it is under way and must end first";
         return VmForecast::waits(VmAction::AwaitMigration, Cause::VmEvacuating, because);
     }
-    let target = ctx.index.migrations_of(&ctx.vmi.key).iter().rev().find(|m| !m.is_final()).and_then(|m| m.target_node.clone());
+    let target =
+        ctx.index.migrations_of(&ctx.vmi.key).iter().rev().find(|m| !m.is_final()).and_then(|m| m.target_node.clone());
     let because = match target {
         Some(target) => format!("its migration to {target} is under way"),
         None => "its migration is under way".into(),
@@ -215,7 +220,10 @@ fn missing(ctx: &VmContext<'_>) -> VmForecast {
     match ctx.vmi.scheduled_at.map(|at| ctx.now.duration_since(at)) {
         Some(age) if age > CONDITION_WAIT => VmForecast::blocks(
             Cause::ConditionMissing,
-            format!("virt-handler has not said for {} whether it can migrate", words::duration(age.as_secs() / 60 * 60)),
+            format!(
+                "virt-handler has not said for {} whether it can migrate",
+                words::duration(age.as_secs() / 60 * 60)
+            ),
         )
         .remedy("look at virt-handler on this node"),
         _ => VmForecast::waits(
@@ -246,9 +254,12 @@ fn refused(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
     };
     let staged = if ctx.vm.is_some_and(|vm| vm.restart_required) { " and applies staged changes" } else { "" };
     let mut because = format!("{why}; a restart gives it {fresh}{staged}");
-    if ctx.restart_denied() {
+    if ctx.options.restart_denied.contains(&ctx.vmi.key.namespace) {
         return VmForecast::blocks(Cause::Forbidden, format!("{because}, but you may not restart it"))
             .remedy("ask for the permission to update virtualmachines/restart");
+    }
+    if ctx.restart_impossible() {
+        return VmForecast::blocks(Cause::RestartRefused, format!("{because}, but the server refuses the restart"));
     }
     let targets = ctx.new_launcher_targets();
     let mut forecast = if let Some((hindrance, reason)) = targets.none {
@@ -273,10 +284,11 @@ fn held(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> VmForecast {
     let cold = "or restart it after the cordon, which moves it once but blocks again next time";
     let blocks = |rest: String| VmForecast::blocks(Cause::VmNotMigratable, format!("{why}; {rest}"));
     match (&ctx.vmi.owner, ctx.vm) {
-        (VmiOwner::VirtualMachine { .. }, Some(vm)) if !vm.run_strategy.allows_restart() => {
-            blocks(format!("runStrategy {} allows no restart", vm.run_strategy))
-                .remedy(format!("`{}` ends this guest; after that the VM acts by its run strategy", words::delete_vmi(key)))
-        }
+        (VmiOwner::VirtualMachine { .. }, Some(vm)) if !vm.run_strategy.allows_restart() => blocks(format!(
+            "runStrategy {} allows no restart",
+            vm.run_strategy
+        ))
+        .remedy(format!("`{}` ends this guest; after that the VM acts by its run strategy", words::delete_vmi(key))),
         (VmiOwner::VirtualMachine { .. }, Some(vm)) if vm.deleting => blocks("its VM is being deleted".into()),
         (VmiOwner::VirtualMachine { .. }, Some(_)) => match known.source {
             Some(Source::Template) => blocks("its VM template asks for LiveMigrate".into())
@@ -290,7 +302,10 @@ fn held(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> VmForecast {
         },
         (VmiOwner::VirtualMachine { name }, None) => blocks(format!("its VM {name} could not be read")),
         (VmiOwner::ReplicaSet { name }, _) => blocks(format!("replica set {name} owns it, so it cannot be restarted"))
-            .remedy(format!("`{}` after the cordon ends this guest; the replica set starts another", words::delete_vmi(key))),
+            .remedy(format!(
+                "`{}` after the cordon ends this guest; the replica set starts another",
+                words::delete_vmi(key)
+            )),
         (VmiOwner::Other { kind, name }, _) => blocks(format!("{kind} {name} owns it, so it cannot be restarted"))
             .remedy(format!("`{}` ends this guest; what follows is up to its owner", words::delete_vmi(key))),
         (VmiOwner::Standalone, _) => blocks("no VM owns it, so it cannot be restarted".into())
@@ -300,7 +315,7 @@ fn held(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> VmForecast {
 
 /// The eviction passes and shuts the guest down: what follows depends on its owner and on where it can run.
 fn shut_down(ctx: &VmContext<'_>, why: &str) -> VmForecast {
-    let after = after(&ctx.vmi.key, &ctx.vmi.owner, ctx.vm, ctx.restart_denied());
+    let after = after(&ctx.vmi.key, &ctx.vmi.owner, ctx.vm, ctx.restart_impossible());
     let targets = ctx.new_launcher_targets();
     let mut forecast = match (after, targets.none) {
         (After::Ends { why }, _) => {
@@ -329,11 +344,7 @@ fn shut_down(ctx: &VmContext<'_>, why: &str) -> VmForecast {
         }
     };
     ctx.count_losses(&mut forecast);
-    if forecast.action == VmAction::ShutDown {
-        ctx.ask_budgets(forecast)
-    } else {
-        forecast
-    }
+    if forecast.action == VmAction::ShutDown { ctx.ask_budgets(forecast) } else { forecast }
 }
 
 fn down(action: VmAction, hindrance: Hindrance, because: String) -> VmForecast {
@@ -351,8 +362,9 @@ fn bound_cause(hindrance: Hindrance) -> Cause {
 }
 
 impl VmContext<'_> {
-    fn restart_denied(&self) -> bool {
+    fn restart_impossible(&self) -> bool {
         self.options.restart_denied.contains(&self.vmi.key.namespace)
+            || self.options.restart_refused.contains(&self.vmi.key)
     }
 
     fn migration_targets(&self) -> Targets {
@@ -436,7 +448,7 @@ fn note(ctx: &VmContext<'_>, known: &Strategies, forecast: &mut VmForecast) {
             say("it tolerates the cordon and may come back to this node".into());
         }
     }
-    if forecast.action == VmAction::ShutDown {
+    if stops && known.now != Some(Strategy::LiveMigrate) {
         let would_migrate = |s: &Strategy| matches!(s, Strategy::LiveMigrate | Strategy::LiveMigrateIfPossible);
         let fresh = known.fresh.as_ref().filter(|s| would_migrate(s));
         if let Some(fresh) = fresh.filter(|_| known.stale == Some(true)) {
@@ -446,7 +458,7 @@ fn note(ctx: &VmContext<'_>, known: &Strategies, forecast: &mut VmForecast) {
             let migrate = words::virtctl("migrate", &vmi.key);
             say(format!("it could migrate instead: `{migrate}` first"));
             if fresh.is_some() {
-                forecast.remedy = Some(format!("`{migrate}` first moves it without a shutdown"));
+                forecast.remedy.get_or_insert_with(|| format!("`{migrate}` first moves it without a shutdown"));
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::outcome::{Cause, VmOutcome};
 /// A live migration hardly ever takes less; with the limit per node it gives the least time that a node needs.
 const SHORTEST_MIGRATION: Duration = Duration::from_secs(15);
 /// A fitting `--timeout` leaves this much on top of the least time.
-const TIMEOUT_MARGIN: Duration = Duration::from_mins(5);
+const TIMEOUT_MARGIN: Duration = Duration::from_secs(5 * 60);
 
 /// Builds the plan for these nodes, in this order. Nothing is settled yet: see [`super::consent::settle`].
 pub fn build(index: &Index, nodes: &[String], options: &PlanOptions, now: Timestamp) -> Plan {
@@ -30,8 +30,10 @@ pub fn build(index: &Index, nodes: &[String], options: &PlanOptions, now: Timest
 
 fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -> NodePlan {
     let facts = index.node(node);
-    let mut vms: Vec<VmItem> =
-        keys_on(index, node, options, now).iter().filter_map(|key| forecast_vm(index, node, key, options, now)).collect();
+    let mut vms: Vec<VmItem> = keys_on(index, node, options, now)
+        .iter()
+        .filter_map(|key| forecast_vm(index, node, key, options, now))
+        .collect();
     vms.sort_by(|a, b| a.vmi.cmp(&b.vmi));
     let mut pods: Vec<_> = index.pods_on(node).filter_map(|p| forecast_pod(p, index, options, now)).collect();
     pods.sort_by(|a, b| a.pod.cmp(&b.pod));
@@ -47,7 +49,8 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
             warnings.push(format!("{}: if its owner does not act, the drain ends at its timeout (124)", vm.vmi));
         }
     }
-    let unread = |p: &&super::PodItem| p.row.cause == Some(Cause::DaemonSet) && p.row.because.contains("could not be read");
+    let unread =
+        |p: &&super::PodItem| p.row.cause == Some(Cause::DaemonSet) && p.row.because.contains("could not be read");
     warnings.extend(pods.iter().filter(unread).map(|p| format!("{}: {}", p.pod, p.row.because)));
     NodePlan {
         node: node.to_owned(),
@@ -63,12 +66,9 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
 fn keys_on(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -> BTreeSet<Key> {
     let by_launcher = index.pods_on(node).filter_map(|pod| match classify(pod, index, options, now).role {
         Role::Vm { vmi } => Some(vmi),
-        Role::Companion { .. }
-        | Role::NotSelected
-        | Role::Stays
-        | Role::Skipped
-        | Role::Leaving
-        | Role::Evictable => None,
+        Role::Companion { .. } | Role::NotSelected | Role::Stays | Role::Skipped | Role::Leaving | Role::Evictable => {
+            None
+        }
     });
     let by_name = index.vmis().filter(|v| v.node.as_deref() == Some(node)).map(|v| v.key.clone());
     by_launcher.chain(by_name).collect()

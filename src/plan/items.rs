@@ -161,40 +161,38 @@ fn row(pod: &PodFacts, classified: &Classified, outcome: PodOutcome) -> PodRow {
 }
 
 fn ask_budgets(item: &mut PodItem, pod: &PodFacts, index: &Index) {
-    let (keys, outcome, cause, waiting, because, remedy) =
-        match budget::forecast(pod, index.budgets_of(pod)) {
-            PodBudgets::Free => return,
-            PodBudgets::One(key, BudgetForecast::AllowedNow) => {
-                item.row.budgets = vec![key.to_string()];
-                item.budgets = vec![key];
-                return;
-            }
-            PodBudgets::One(key, BudgetForecast::AfterRecovery { why }) => {
-                (vec![key], PodOutcome::Waits, Cause::BudgetExhausted, Some(true), why, None)
-            }
-            PodBudgets::One(key, BudgetForecast::Unknown) => {
-                let why = format!("the controller of budget {} has not looked at it yet", key.name);
-                (vec![key], PodOutcome::Waits, Cause::BudgetUnsynced, Some(true), why, None)
-            }
-            PodBudgets::One(key, BudgetForecast::Never { cause, why }) => {
-                let remedy = format!("`kubectl edit pdb {} -n {}`, or add a replica", key.name, key.namespace);
-                (vec![key], PodOutcome::Blocks, cause, Some(false), why, Some(remedy))
-            }
-            PodBudgets::Multiple(keys) => {
-                let names: Vec<&str> = keys.iter().map(|k| k.name.as_str()).collect();
-                let why = format!("the budgets {} all count it, so no eviction can pass", names.join(" and "));
-                let remedy = "change their selectors so that one is left".to_owned();
-                (keys, PodOutcome::Blocks, Cause::MultipleBudgets, Some(false), why, Some(remedy))
-            }
-        };
+    let (keys, outcome, cause, waiting, because, remedy) = match budget::forecast(pod, index.budgets_of(pod)) {
+        PodBudgets::Free => return,
+        PodBudgets::One(key, BudgetForecast::AllowedNow) => {
+            item.row.budgets = vec![key.to_string()];
+            item.budgets = vec![key];
+            return;
+        }
+        PodBudgets::One(key, BudgetForecast::AfterRecovery { why }) => {
+            (vec![key], PodOutcome::Waits, Cause::BudgetExhausted, Some(true), why, None)
+        }
+        PodBudgets::One(key, BudgetForecast::Unknown) => {
+            let why = format!("the controller of budget {} has not looked at it yet", key.name);
+            (vec![key], PodOutcome::Waits, Cause::BudgetUnsynced, Some(true), why, None)
+        }
+        PodBudgets::One(key, BudgetForecast::Never { cause, why }) => {
+            let remedy = format!("`kubectl edit pdb {} -n {}`, or add a replica", key.name, key.namespace);
+            (vec![key], PodOutcome::Blocks, cause, Some(false), why, Some(remedy))
+        }
+        PodBudgets::Multiple(keys) => {
+            let names: Vec<&str> = keys.iter().map(|k| k.name.as_str()).collect();
+            let why = format!("the budgets {} all count it, so no eviction can pass", names.join(" and "));
+            let remedy = "change their selectors so that one is left".to_owned();
+            (keys, PodOutcome::Blocks, Cause::MultipleBudgets, Some(false), why, Some(remedy))
+        }
+    };
     if outcome == PodOutcome::Blocks {
         item.action = PodAction::Leave;
     }
     item.row.outcome = outcome;
     item.row.cause = Some(cause);
     item.row.waiting_helps = waiting;
-    item.row.because =
-        if item.row.because.is_empty() { because } else { format!("{because}; {}", item.row.because) };
+    item.row.because = if item.row.because.is_empty() { because } else { format!("{because}; {}", item.row.because) };
     item.row.remedy = remedy;
     item.row.budgets = keys.iter().map(Key::to_string).collect();
     item.budgets = keys;

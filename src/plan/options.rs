@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::facts::LabelSelector;
+use crate::facts::{Key, LabelSelector};
 
 /// What the command was told, as far as a plan needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct PlanOptions {
     pub drained_nodes: BTreeSet<String>,
     /// Namespaces in which VMs may not be restarted (no permission).
     pub restart_denied: BTreeSet<String>,
+    /// VMs whose restart the server refused in this run.
+    pub restart_refused: BTreeSet<Key>,
 }
 
 impl Default for PlanOptions {
@@ -42,10 +44,11 @@ impl Default for PlanOptions {
             pod_selector: None,
             skip_wait_for_delete: None,
             grace_period: None,
-            timeout: Duration::from_mins(30),
+            timeout: Duration::from_secs(30 * 60),
             own_pod_uid: None,
             drained_nodes: BTreeSet::new(),
             restart_denied: BTreeSet::new(),
+            restart_refused: BTreeSet::new(),
         }
     }
 }

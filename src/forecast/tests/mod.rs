@@ -1,0 +1,4 @@
+mod budgets;
+mod staleness;
+mod targets;
+mod vms;
