@@ -134,14 +134,14 @@ fn hotplug(index: &Index, launcher_uid: &str) -> Classified {
         return Classified::new(Role::Leaving, vec![Finding::note(Cause::HotplugCompanion, "follows its launcher")]);
     };
     let owner = self::launcher(launcher, index, &Key::new(&launcher.key.namespace, vmi), vmi_uid.as_deref());
-    match owner.role {
-        Role::Vm { .. } => Classified::new(Role::Companion { launcher_uid: launcher_uid.to_owned() }, Vec::new()),
-        _ if owner.severity() == Some(Severity::Blocks) => {
-            let text = format!("it follows its launcher {}, which blocks", launcher.key.name);
-            Classified::new(Role::Evictable, vec![Finding::blocks(Cause::HotplugCompanion, text)])
-        }
-        _ => Classified::new(Role::Leaving, vec![Finding::note(Cause::HotplugCompanion, "follows its launcher")]),
+    if matches!(owner.role, Role::Vm { .. }) {
+        return Classified::new(Role::Companion { launcher_uid: launcher_uid.to_owned() }, Vec::new());
     }
+    if owner.severity() == Some(Severity::Blocks) {
+        let text = format!("it follows its launcher {}, which blocks", launcher.key.name);
+        return Classified::new(Role::Evictable, vec![Finding::blocks(Cause::HotplugCompanion, text)]);
+    }
+    Classified::new(Role::Leaving, vec![Finding::note(Cause::HotplugCompanion, "follows its launcher")])
 }
 
 fn leaving_or(pod: &PodFacts, other: Role) -> Role {

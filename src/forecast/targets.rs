@@ -32,7 +32,7 @@ impl Unfit {
     fn words(&self) -> String {
         match self {
             Self::Drained => "drained by this command".into(),
-            Self::Disk(claim) => format!("out of reach of claim {claim}"),
+            Self::Disk(claim) => format!("cannot reach claim {claim}"),
             Self::Device(name) => format!("without device {name}"),
             Self::Label(key, value) => format!("without label {key}={value}"),
             Self::Affinity => "outside its node affinity".into(),

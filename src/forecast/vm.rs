@@ -441,6 +441,9 @@ fn note(ctx: &VmContext<'_>, known: &Strategies, forecast: &mut VmForecast) {
         say(format!("no guest agent: it is likely powered off hard after {}", words::duration(vmi.grace_seconds)));
     }
     if stops {
+        if ctx.vm.is_some_and(|vm| vm.restart_required) {
+            say("its staged changes take effect".into());
+        }
         for volume in vmi.volumes.iter().filter(|v| v.source == VmVolumeSource::HostDisk) {
             say(format!("disk {} is a hostDisk and stays on {}", volume.name, ctx.node));
         }

@@ -78,7 +78,8 @@ pub fn duration(seconds: i64) -> String {
     let mut text = String::new();
     for (n, unit) in [(hours, "h"), (minutes, "m"), (rest, "s")] {
         if n > 0 {
-            text.push_str(&format!("{n}{unit}"));
+            text.push_str(&n.to_string());
+            text.push_str(unit);
         }
     }
     if text.is_empty() { "0s".into() } else { text }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{NodePlan, Plan, PlanOptions, VmAction, VmItem, forecast_pod, forecast_vm};
-use crate::classify::{Role, classify};
-use crate::facts::{Index, Key, KubeVirtState, NodeReady};
+use super::items::pod_item;
+use super::{NodePlan, Plan, PlanOptions, VmAction, VmItem, forecast_vm};
+use crate::classify::{Classified, Finding, Role, Severity, classify};
+use crate::facts::{Index, Key, KubeVirtState, NodeReady, PodFacts};
 use crate::forecast::vm::cluster_is_unclear;
 use crate::forecast::{targets, words};
 use crate::outcome::{Cause, VmOutcome};
@@ -30,12 +31,14 @@ pub fn build(index: &Index, nodes: &[String], options: &PlanOptions, now: Timest
 
 fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -> NodePlan {
     let facts = index.node(node);
-    let mut vms: Vec<VmItem> = keys_on(index, node, options, now)
+    let classified: Vec<(&PodFacts, Classified)> =
+        index.pods_on(node).map(|pod| (pod, classify(pod, index, options, now))).collect();
+    let mut vms: Vec<VmItem> = keys_on(index, node, &classified)
         .iter()
         .filter_map(|key| forecast_vm(index, node, key, options, now))
         .collect();
     vms.sort_by(|a, b| a.vmi.cmp(&b.vmi));
-    let mut pods: Vec<_> = index.pods_on(node).filter_map(|p| forecast_pod(p, index, options, now)).collect();
+    let mut pods: Vec<_> = classified.iter().filter_map(|(pod, found)| pod_item(pod, found, index, options)).collect();
     pods.sort_by(|a, b| a.pod.cmp(&b.pod));
 
     let mut warnings = Vec::new();
@@ -49,9 +52,10 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
             warnings.push(format!("{}: if its owner does not act, the drain ends at its timeout (124)", vm.vmi));
         }
     }
-    let unread =
-        |p: &&super::PodItem| p.row.cause == Some(Cause::DaemonSet) && p.row.because.contains("could not be read");
-    warnings.extend(pods.iter().filter(unread).map(|p| format!("{}: {}", p.pod, p.row.because)));
+    for (pod, found) in &classified {
+        let unread = |f: &&Finding| f.code == Cause::DaemonSet && f.severity == Severity::Warning;
+        warnings.extend(found.findings.iter().filter(unread).map(|f| format!("{}: {}", pod.key, f.text)));
+    }
     NodePlan {
         node: node.to_owned(),
         uid: facts.map(|f| f.uid.clone()).unwrap_or_default(),
@@ -63,9 +67,9 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
 }
 
 /// VMs of a node: those whose launcher is there, and those that KubeVirt has there without one.
-fn keys_on(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -> BTreeSet<Key> {
-    let by_launcher = index.pods_on(node).filter_map(|pod| match classify(pod, index, options, now).role {
-        Role::Vm { vmi } => Some(vmi),
+fn keys_on(index: &Index, node: &str, classified: &[(&PodFacts, Classified)]) -> BTreeSet<Key> {
+    let by_launcher = classified.iter().filter_map(|(_, found)| match &found.role {
+        Role::Vm { vmi } => Some(vmi.clone()),
         Role::Companion { .. } | Role::NotSelected | Role::Stays | Role::Skipped | Role::Leaving | Role::Evictable => {
             None
         }

@@ -34,7 +34,7 @@ pub enum RestartStale {
 }
 
 /// What the command line says about consent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConsentOptions {
     /// True if a question can be asked: stdin and stderr are terminals, and neither `--no-input` nor `--dry-run` is given.
     pub question_possible: bool,
@@ -65,8 +65,7 @@ pub fn cell(kind: ConsentKind, options: &ConsentOptions) -> Cell {
         (_, ConsentKind::EvictDown) if options.allow_vm_down => Cell::Allowed,
         (_, ConsentKind::EvictDown) => ask_or(Cell::Refused),
         (RestartStale::Never, _) => Cell::Stays,
-        (RestartStale::Always, ConsentKind::Restart) => Cell::Allowed,
-        (RestartStale::Always, ConsentKind::RestartDown) if options.allow_vm_down => Cell::Allowed,
+        (RestartStale::Always, kind) if kind == ConsentKind::Restart || options.allow_vm_down => Cell::Allowed,
         _ => ask_or(Cell::Stays),
     }
 }
@@ -221,7 +220,7 @@ pub fn settle(plan: &mut Plan, options: &ConsentOptions) -> Decision {
 
 /// Applies a `y`: what the question did not show stays and blocks.
 pub fn grant(plan: &mut Plan, question: &Question, options: &ConsentOptions) -> Consent {
-    let consent = Consent::by_flags(*options).with_yes(question);
+    let consent = Consent::by_flags(options.clone()).with_yes(question);
     for item in items(plan) {
         consent.apply(item);
     }
@@ -262,10 +261,9 @@ fn deny(item: &mut VmItem, kind: ConsentKind, cell: Cell) {
     item.action = VmAction::Leave;
     item.budgets.clear();
     item.row.outcome = VmOutcome::Blocks;
-    item.row.cause = Some(match kind {
-        ConsentKind::Restart | ConsentKind::RestartDown if cell != Cell::Refused => Cause::VmNotMigratable,
-        _ => Cause::ConsentMissing,
-    });
+    let evicted = kind == ConsentKind::EvictDown;
+    item.row.cause =
+        Some(if evicted || cell == Cell::Refused { Cause::ConsentMissing } else { Cause::VmNotMigratable });
     item.row.waiting_helps = Some(false);
     item.row.remedy = Some(format!("add {}", needs.join(" ")));
     item.row.needs = needs;

@@ -19,7 +19,8 @@ use crate::outcome::{Cause, NameUid, OwnerRef, PodOutcome, PodRow, VmRow};
 pub fn forecast_vm(index: &Index, node: &str, vmi: &Key, options: &PlanOptions, now: Timestamp) -> Option<VmItem> {
     let vmi = index.vmi(vmi).filter(|v| !v.phase.is_final())?;
     let launcher = launcher_on(index, node, vmi);
-    if launcher.is_none() && vmi.node.as_deref() != Some(node) {
+    // Without a launcher there is nothing that a selector could choose.
+    if launcher.is_none() && (vmi.node.as_deref() != Some(node) || options.pod_selector.is_some()) {
         return None;
     }
     if launcher.is_some_and(|l| !is_selected(l, index, options)) {
@@ -100,7 +101,16 @@ fn owner_ref(owner: &VmiOwner) -> Option<OwnerRef> {
 
 /// Forecasts one pod that is no VM from the facts as they are; `None` for launchers and hot-plug pods of VMs.
 pub fn forecast_pod(pod: &PodFacts, index: &Index, options: &PlanOptions, now: Timestamp) -> Option<PodItem> {
-    let classified = classify(pod, index, options, now);
+    pod_item(pod, &classify(pod, index, options, now), index, options)
+}
+
+/// The item of a pod that is classified already.
+pub(super) fn pod_item(
+    pod: &PodFacts,
+    classified: &Classified,
+    index: &Index,
+    options: &PlanOptions,
+) -> Option<PodItem> {
     let (action, outcome) = match &classified.role {
         Role::Vm { .. } | Role::Companion { .. } => return None,
         Role::NotSelected => (PodAction::Leave, PodOutcome::NotSelected),
@@ -123,7 +133,7 @@ pub fn forecast_pod(pod: &PodFacts, index: &Index, options: &PlanOptions, now: T
         one_at_a_time: order::one_at_a_time(pod),
         budgets: Vec::new(),
         grace: options.grace_period.map_or_else(|| seconds(pod.grace_seconds), |s| Duration::from_secs(u64::from(s))),
-        row: row(pod, &classified, outcome),
+        row: row(pod, classified, outcome),
     };
     if item.action == PodAction::Evict {
         ask_budgets(&mut item, pod, index);

@@ -7,6 +7,7 @@ use crate::facts::{Key, LabelSelector};
 
 /// What the command was told, as far as a plan needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
 pub struct PlanOptions {
     /// `--force`: pods that nothing brings back may go.
     pub force: bool,

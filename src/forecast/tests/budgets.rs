@@ -8,7 +8,7 @@ use crate::outcome::Cause;
 fn one(pod: &PodFacts, budget: &BudgetFacts) -> BudgetForecast {
     match forecast(pod, [budget].into_iter()) {
         PodBudgets::One(_, forecast) => forecast,
-        other => panic!("expected one budget, got {other:?}"),
+        PodBudgets::Free | PodBudgets::Multiple(_) => panic!("expected one budget"),
     }
 }
 

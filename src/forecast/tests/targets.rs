@@ -82,7 +82,7 @@ fn the_reason_names_what_stands_in_the_way() {
     let claims = || BTreeSet::from([Key::new(NS, "data")]);
     let plain = Demands::default();
     let found = search(&world.index, &plain, |s| s.claims = claims());
-    assert_eq!(found.none, Some((Hindrance::Bound, "no other node can take it: 2 out of reach of claim data".into())));
+    assert_eq!(found.none, Some((Hindrance::Bound, "no other node can take it: 2 cannot reach claim data".into())));
 
     let device = Demands { devices: [("nvidia.com/A100".to_owned(), 1)].into(), ..Demands::default() };
     assert_eq!(search(&world.index, &device, |_| {}).none.unwrap().0, Hindrance::Bound);

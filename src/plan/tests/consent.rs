@@ -165,7 +165,7 @@ fn asked(world: &World) -> (Plan, Question) {
     let options = ConsentOptions { question_possible: true, ..ConsentOptions::default() };
     match settle(&mut plan, &options) {
         Decision::Ask(question) => (plan, question),
-        other => panic!("not asked: {other:?}"),
+        Decision::Go | Decision::Refuse(_) => panic!("not asked"),
     }
 }
 

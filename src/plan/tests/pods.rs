@@ -133,3 +133,29 @@ fn pods_are_sorted_and_have_their_grace() {
     assert_eq!(names, ["a", "b"]);
     assert_eq!(pod_of(&plan, "a").grace.as_secs(), 5);
 }
+
+#[test]
+fn a_daemon_set_that_could_not_be_read_is_a_warning_of_the_node() {
+    let plan = planned(&world().pod(pod("ds").owned("apps/v1", "DaemonSet", "agent")));
+    assert_eq!(pod_of(&plan, "ds").row.outcome, PodOutcome::Stays);
+    assert!(plan.nodes[0].warnings[0].contains("DaemonSet agent could not be read"), "{:?}", plan.nodes[0].warnings);
+}
+
+#[test]
+fn left_over_launchers_leave_after_the_vms() {
+    let plan = planned(&world().vmi(vmi("a")).pod(launcher("a").finished()));
+    let item = pod_of(&plan, "virt-launcher-a-x");
+    assert_eq!(
+        (item.action, item.wave, item.row.outcome),
+        (PodAction::Evict, Wave::Infrastructure, PodOutcome::Evicts)
+    );
+}
+
+#[test]
+fn what_could_not_be_read_is_said() {
+    let mut world = world().runs(crate::facts::testing::vm("a"), vmi("a"));
+    assert!(planned(&world).warnings.is_empty());
+    world.index.budgets_known = false;
+    world.index.claims = None;
+    assert_eq!(planned(&world).warnings.len(), 2);
+}
