@@ -1,5 +1,7 @@
 //! The table of `--dry-run`: what a drain would do to each VM and pod, why, and with which exit code it would end. Pure.
 
+use std::fmt::Write as _;
+
 use super::groups;
 use super::style::{Label, Line};
 use super::text::{agree, plural, reason_row};
@@ -30,11 +32,11 @@ pub fn preview(p: &Preview<'_>) -> Vec<Line> {
             .with(Label::Heading, format!("Preview of draining {}", names.join(", ")))
             .with(Label::Plain, " (nothing was changed)"),
     ];
-    let server = server_words(p.server);
-    match p.nodes {
-        [node] => lines.push(Line::plain(format!("{server} · {}", size(node, p.server.kubevirt.is_some())))),
-        _ => lines.push(Line::plain(server)),
+    let mut facts = server_words(p.server);
+    if let [node] = p.nodes {
+        let _ = write!(facts, " · {}", size(node, p.server.kubevirt.is_some()));
     }
+    lines.extend(reason_row(Line::new(), &facts, None, p.width));
     for node in p.nodes {
         if p.nodes.len() > 1 {
             let size = size(node, p.server.kubevirt.is_some());
@@ -93,9 +95,9 @@ fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
         lines.push(Line::new());
         lines.extend(vm_table(&node.vms, width));
     }
-    let with = |outcome: PodOutcome| node.pods.iter().filter(move |p| p.outcome == outcome);
+    let of = |outcome: PodOutcome| node.pods.iter().filter(move |p| p.outcome == outcome);
     let order = [PodOutcome::Refused, PodOutcome::Blocks, PodOutcome::Waits];
-    let groups: Vec<groups::Group> = order.into_iter().flat_map(|o| groups::pods(with(o))).collect();
+    let groups: Vec<groups::Group> = order.into_iter().flat_map(|o| groups::pods(of(o))).collect();
     if !node.pods.is_empty() {
         lines.push(Line::new());
     }
@@ -167,9 +169,9 @@ fn ending(p: &Preview<'_>) -> Vec<Line> {
         let mut text = format!("{}.", things(blocked_vms.len(), blocked_pods.len()));
         for (flags, left) in with_flags(&needs) {
             let left = if left == 0 { "none".to_owned() } else { left.to_string() };
-            text.push_str(&format!(" With {}: {left} blocked.", flags.join(" ")));
+            let _ = write!(text, " With {}: {left} blocked.", flags.join(" "));
         }
-        lines.push(Line::new().with(Label::Bad, "Blocked: ").with(Label::Plain, text));
+        lines.extend(reason_row(Line::new().with(Label::Bad, "Blocked: "), &text, None, p.width));
     }
 
     let refused_vms: Vec<&[&str]> =
@@ -180,18 +182,15 @@ fn ending(p: &Preview<'_>) -> Vec<Line> {
         let flags = union(refused_vms.iter().chain(&refused_pods).copied());
         let without = if flags.is_empty() { String::new() } else { format!(" without {}", flags.join(" ")) };
         let text = format!("{}{without}.", things(refused_vms.len(), refused_pods.len()));
-        lines.push(Line::new().with(Label::Bad, "Refused: ").with(Label::Plain, text));
+        lines.extend(reason_row(Line::new().with(Label::Bad, "Refused: "), &text, None, p.width));
     }
 
     if lines.is_empty() && p.exit_code == 0 {
         lines.push(Line::new().with(Label::Good, "Nothing stands in the way."));
     }
     let label = if p.exit_code == 0 { Label::Good } else { Label::Bad };
-    lines.push(
-        Line::plain("Exit code of the drain: ")
-            .with(label, p.exit_code.to_string())
-            .with(Label::Plain, format!(" ({})", exit_meaning(p.exit_code))),
-    );
+    let code = Line::plain("Exit code of the drain: ").with(label, format!("{} ", p.exit_code));
+    lines.extend(reason_row(code, &format!("({})", exit_meaning(p.exit_code)), None, p.width));
     lines
 }
 

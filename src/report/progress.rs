@@ -181,7 +181,7 @@ impl Progress {
 
     fn pod_blocked(&mut self, row: &PodRow) -> Vec<(Weight, Line)> {
         let text = reasoned(&format!("pod {} blocks", row.display_name()), &pod_because(row), None);
-        self.changed(&row.uid, &text).then(|| (Weight::Notice, text)).into_iter().map(line).collect()
+        self.changed(&row.uid, &text).then_some((Weight::Notice, text)).into_iter().map(line).collect()
     }
 
     /// A place in a queue that moves is for the screen; a line comes with another activity, attempt, target or reason.
@@ -215,15 +215,13 @@ impl Progress {
         };
         let fix = if row.is_blocked() { None } else { remedy(row.remedy.as_deref(), &row.needs) };
         let text = reasoned(&subject, &vm_because(row), fix.as_deref());
-        let weight = match row.outcome {
-            VmOutcome::Down | VmOutcome::Lost => Weight::Warning,
-            _ => Weight::Notice,
-        };
-        self.changed(&format!("vm {name}"), &text).then(|| (weight, text)).into_iter().map(line).collect()
+        let bad_end = matches!(row.outcome, VmOutcome::Down | VmOutcome::Lost);
+        let weight = if bad_end { Weight::Warning } else { Weight::Notice };
+        self.changed(&format!("vm {name}"), &text).then_some((weight, text)).into_iter().map(line).collect()
     }
 
     fn change(&mut self, object: &str, text: String) -> Vec<(Weight, Line)> {
-        self.changed(object, &text).then(|| (Weight::Change, text)).into_iter().map(line).collect()
+        self.changed(object, &text).then_some((Weight::Change, text)).into_iter().map(line).collect()
     }
 
     /// Notes the text of an object; false if it was its last one already.

@@ -1,5 +1,7 @@
 //! Labels, colours, symbols and lines: what a text means is said here once, how it looks is decided when it is written.
 
+use std::fmt::Write as _;
+
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -161,7 +163,7 @@ impl Line {
             };
             let style = label.style();
             if color && *label != Label::Plain {
-                out.push_str(&format!("{style}{text}{style:#}"));
+                let _ = write!(out, "{style}{text}{style:#}");
             } else {
                 out.push_str(text);
             }

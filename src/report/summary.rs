@@ -1,5 +1,6 @@
 //! The end of a run on stderr: how each node ended, what runs where now, what remains and why, what to type next. Pure.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::groups;
@@ -130,7 +131,7 @@ fn verdict_line(node: &NodeReport) -> Line {
     let mut rest = String::new();
     if left_out > 0 {
         let pods = plural(left_out, "other pod", "other pods");
-        rest.push_str(&format!("; {pods} {}; the node is not empty", agree(left_out, "remains", "remain")));
+        let _ = write!(rest, "; {pods} {}; the node is not empty", agree(left_out, "remains", "remain"));
     }
     if !is_drained(node) {
         rest.push_str(match (node.cordoned_now, node.cordoned_before) {

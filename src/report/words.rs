@@ -82,7 +82,7 @@ pub fn pod_because(row: &PodRow) -> String {
     if unnamed.is_empty() || !row.cause.is_some_and(is_about_budget) {
         return row.because.clone();
     }
-    join_clauses(&row.because, &format!("budget {}", unnamed.join(", ")))
+    format!("{} (budget {})", row.because, unnamed.join(", ")).trim_start().to_owned()
 }
 
 /// What to do about a row: its remedy, else the flags that it needs.
@@ -158,28 +158,21 @@ pub fn activity(progress: &VmProgress) -> String {
 
 /// What a VM is doing and for how long, for the screen: `migrating → node-2, running 12s, attempt 1`.
 pub fn activity_now(progress: &VmProgress, elapsed: Duration) -> String {
-    let mut text = activity(progress);
-    let since = elapsed.saturating_sub(Duration::from_millis(progress.since_ms));
-    match progress.activity {
-        Activity::Queued => {}
-        Activity::PreparingTarget | Activity::Migrating => {
-            text.push_str(&format!(", running {}", duration(since)));
-        }
-        Activity::ShuttingDown
-        | Activity::Scheduling
-        | Activity::Starting
-        | Activity::WaitingForOwner
-        | Activity::WaitingForCondition
-        | Activity::WaitingForMigration
-        | Activity::Retrying => text.push_str(&format!(", {}", duration(since))),
+    let since = duration(elapsed.saturating_sub(Duration::from_millis(progress.since_ms)));
+    let queued = progress.activity == Activity::Queued;
+    let running = matches!(progress.activity, Activity::PreparingTarget | Activity::Migrating);
+    let mut parts = vec![activity(progress)];
+    if !queued {
+        parts.push(if running { format!("running {since}") } else { since });
     }
-    if progress.attempt > 0 && progress.activity != Activity::Queued || progress.attempt > 1 {
-        text.push_str(&format!(", attempt {}", progress.attempt));
+    if progress.attempt > 1 || (progress.attempt == 1 && !queued) {
+        parts.push(format!("attempt {}", progress.attempt));
     }
-    if let Some(detail) = &progress.detail {
-        text.push_str(&format!(" ({detail})"));
+    let text = parts.join(", ");
+    match &progress.detail {
+        Some(detail) => format!("{text} ({detail})"),
+        None => text,
     }
-    text
 }
 
 /// An activity as a word for a count: `3 VMs migrating, 2 queued`.

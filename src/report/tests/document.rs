@@ -1,0 +1,316 @@
+use serde_json::{Value, json};
+
+use super::run::{connected, drain};
+use super::*;
+use crate::event::Consent;
+use crate::report::Reporter;
+use crate::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
+use crate::report::events_file::EventsFile;
+
+fn fold(kind: DocumentKind, events: &[DrainEvent]) -> DocumentFold {
+    let mut fold = DocumentFold::new(kind, started_at(), json!({"timeout": "30m"}));
+    events.iter().for_each(|event| fold.event(event));
+    fold
+}
+
+fn json_of(kind: DocumentKind, events: &[DrainEvent]) -> Value {
+    serde_json::from_str(&fold(kind, events).document().render(Format::Json)).unwrap()
+}
+
+/// The part of JSON Schema that the schema uses, so that a typing error in either is found.
+fn check(schema: &Value, root: &Value, value: &Value, path: &str) -> Vec<String> {
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        return check(root.pointer(target.strip_prefix('#').unwrap()).unwrap(), root, value, path);
+    }
+    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        let tries: Vec<Vec<String>> = any.iter().map(|s| check(s, root, value, path)).collect();
+        let fits = tries.iter().any(Vec::is_empty);
+        return if fits { Vec::new() } else { tries.into_iter().flatten().collect() };
+    }
+    let known = [
+        "type",
+        "enum",
+        "const",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "description",
+        "format",
+        "minimum",
+        "maximum",
+        "title",
+        "$schema",
+        "$id",
+        "$defs",
+        "pattern",
+    ];
+    let mut errors: Vec<String> = schema
+        .as_object()
+        .unwrap()
+        .keys()
+        .filter(|key| !known.contains(&key.as_str()))
+        .map(|key| format!("{path}: the check does not know {key}"))
+        .collect();
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_u64() || n.is_i64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fits = |t: &Value| t == name || (t == "number" && name == "integer");
+    match schema.get("type") {
+        Some(Value::Array(types)) if !types.iter().any(fits) => {
+            errors.push(format!("{path}: {name} is none of {types:?}"))
+        }
+        Some(t @ Value::String(_)) if !fits(t) => errors.push(format!("{path}: {name} is no {t}")),
+        _ => {}
+    }
+    if schema.get("enum").is_some_and(|words| !words.as_array().unwrap().contains(value)) {
+        errors.push(format!("{path}: {value} is none of its words"));
+    }
+    if schema.get("const").is_some_and(|word| word != value) {
+        errors.push(format!("{path}: {value} is another word"));
+    }
+    if let (Some(items), Some(values)) = (schema.get("items"), value.as_array()) {
+        for (i, value) in values.iter().enumerate() {
+            errors.extend(check(items, root, value, &format!("{path}[{i}]")));
+        }
+    }
+    if let (Some(properties), Some(object)) = (schema.get("properties"), value.as_object()) {
+        for (key, value) in object {
+            match properties.get(key) {
+                Some(schema) => errors.extend(check(schema, root, value, &format!("{path}.{key}"))),
+                None if schema.get("additionalProperties") == Some(&json!(false)) => {
+                    errors.push(format!("{path}: {key} is not described"))
+                }
+                None => {}
+            }
+        }
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let missing = required.filter(|key| !object.contains_key(key.as_str().unwrap()));
+        errors.extend(missing.map(|key| format!("{path}: {key} is missing")));
+    }
+    errors
+}
+
+fn valid(document: &Value) {
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/schema/safe-drain-v1.schema.json")).unwrap();
+    let errors = check(&schema, &schema, document, "$");
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+#[test]
+fn every_document_fits_its_schema() {
+    let events = drain();
+    valid(&json_of(DocumentKind::DrainResult, &events));
+    valid(&json_of(DocumentKind::DrainResult, &events[..3]));
+    valid(&json_of(DocumentKind::DrainPreview, &events[..3]));
+    valid(&json_of(DocumentKind::DrainResult, &[]));
+}
+
+#[test]
+fn the_schema_names_every_word_of_the_rows() {
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/schema/safe-drain-v1.schema.json")).unwrap();
+    let mut document = json_of(DocumentKind::DrainPreview, &drain()[..3]);
+    document["nodes"][0]["vms"][0]["outcome"] = json!("restart");
+    document["nodes"][0]["vms"][1]["extra"] = json!(1);
+    document["nodes"][0]["pods"][0]["waitingHelps"] = json!("no");
+    document["nodes"][0].as_object_mut().unwrap().remove("verdict");
+    let errors = check(&schema, &schema, &document, "$");
+    insta::assert_snapshot!(errors.join("\n"), @r#"
+    $.nodes[0].pods[0].waitingHelps: string is none of [String("boolean"), String("null")]
+    $.nodes[0].vms[0].outcome: "restart" is none of its words
+    $.nodes[0].vms[1]: extra is not described
+    $.nodes[0]: "verdict" is missing
+    "#);
+}
+
+#[test]
+fn golden() {
+    let pods = vec![web(0, PodOutcome::Evicts, "")];
+    let vms = vec![stale("db-0", "disk root is ReadWriteOnce")];
+    let events = script(vec![
+        (400, connected()),
+        (420, EventKind::Planned { nodes: vec![report(Verdict::Blocked, 3, vms, pods)] }),
+        (500, EventKind::Ended { exit_code: 3, error: None }),
+    ]);
+    insta::assert_snapshot!(fold(DocumentKind::DrainPreview, &events).document().render(Format::Json), @r#"
+    {
+      "apiVersion": "safe-drain/v1",
+      "kind": "DrainPreview",
+      "startedAt": "2026-03-01T12:00:00.25Z",
+      "endedAt": "2026-03-01T12:00:00.75Z",
+      "server": {
+        "context": "prod",
+        "kubernetes": "v1.36.3",
+        "kubevirt": "v1.7.0",
+        "evictionStrategy": "LiveMigrateIfPossible"
+      },
+      "options": {
+        "timeout": "30m"
+      },
+      "exitCode": 3,
+      "changed": false,
+      "error": null,
+      "consent": {
+        "restartStale": "none",
+        "vmDown": "none"
+      },
+      "nodes": [
+        {
+          "name": "node-0",
+          "uid": "uid-node-0",
+          "verdict": "blocked",
+          "exitCode": 3,
+          "cordonedBefore": false,
+          "cordonedNow": false,
+          "elapsedSeconds": 0.0,
+          "counts": {
+            "vms": 1,
+            "pods": 1,
+            "staying": 0,
+            "notSelected": 0,
+            "blocked": 1,
+            "waiting": 0,
+            "refused": 0
+          },
+          "vms": [
+            {
+              "namespace": "tenant-a",
+              "name": "db-0",
+              "owner": {
+                "kind": "VirtualMachine",
+                "name": "db-0"
+              },
+              "vmiUid": "uid-db-0",
+              "newVmiUid": null,
+              "launcher": {
+                "name": "virt-launcher-db-0-x7k2p",
+                "uid": "uid-l-db-0"
+              },
+              "runStrategy": "Always",
+              "strategyNow": "LiveMigrate",
+              "strategyFresh": "LiveMigrateIfPossible",
+              "strategySource": "cluster",
+              "stale": true,
+              "restartHelps": true,
+              "migratable": false,
+              "migratableReason": "DisksNotLiveMigratable",
+              "outcome": "blocks",
+              "cause": "VmNotMigratable",
+              "waitingHelps": false,
+              "needs": [
+                "--restart-stale"
+              ],
+              "dataLoss": [],
+              "nodeBefore": "node-0",
+              "nodeAfter": null,
+              "marked": false,
+              "attempts": 0,
+              "because": "disk root is ReadWriteOnce; a restart gives it LiveMigrateIfPossible",
+              "remedy": "add --restart-stale"
+            }
+          ],
+          "pods": [
+            {
+              "namespace": "shop",
+              "name": "web-7d9f-0",
+              "uid": "uid-web-7d9f-0",
+              "outcome": "evicts",
+              "cause": null,
+              "waitingHelps": null,
+              "needs": [],
+              "budgets": [
+                "shop/web"
+              ],
+              "because": "",
+              "remedy": null
+            }
+          ]
+        }
+      ]
+    }
+    "#);
+    insta::assert_snapshot!(fold(DocumentKind::DrainPreview, &events[..1]).document().render(Format::Yaml), @r#"
+    apiVersion: safe-drain/v1
+    kind: DrainPreview
+    startedAt: "2026-03-01T12:00:00.25Z"
+    endedAt: "2026-03-01T12:00:00.65Z"
+    server:
+      context: prod
+      kubernetes: v1.36.3
+      kubevirt: v1.7.0
+      evictionStrategy: LiveMigrateIfPossible
+    options:
+      timeout: 30m
+    exitCode: 1
+    changed: false
+    error: the run ended without a result
+    consent:
+      restartStale: none
+      vmDown: none
+    nodes: []
+    "#);
+}
+
+#[test]
+fn a_refusal_changed_nothing_and_promises_nothing() {
+    let mut events = drain();
+    events.truncate(3);
+    events.push(DrainEvent {
+        seq: 4,
+        elapsed_ms: 430,
+        kind: EventKind::Consented { restart_stale: Consent::Declined, vm_down: Consent::None },
+    });
+    events.push(DrainEvent {
+        seq: 5,
+        elapsed_ms: 430,
+        kind: EventKind::Ended { exit_code: 4, error: Some("declined".into()) },
+    });
+    let document = json_of(DocumentKind::DrainResult, &events);
+    valid(&document);
+    assert_eq!(document["changed"], json!(false));
+    assert_eq!(document["consent"], json!({"restartStale": "declined", "vmDown": "none"}));
+    assert_eq!(document["nodes"][0]["verdict"], "not-started");
+    let outcomes: Vec<&Value> = document["nodes"][0]["vms"].as_array().unwrap().iter().map(|v| &v["outcome"]).collect();
+    assert_eq!(outcomes, ["blocks", "pending", "pending", "blocks", "pending", "blocks", "pending"]);
+}
+
+#[test]
+fn a_cordon_that_was_taken_back_is_no_change() {
+    let cordon = (1, EventKind::NodeCordoned { node: "node-0".into(), already: false });
+    let back = (2, EventKind::NodeUncordoned { node: "node-0".into() });
+    assert_eq!(json_of(DocumentKind::DrainResult, &script(vec![cordon.clone()]))["changed"], true);
+    assert_eq!(json_of(DocumentKind::DrainResult, &script(vec![cordon, back]))["changed"], false);
+}
+
+#[test]
+fn the_writer_writes_one_document_however_it_ends() {
+    let out = Sink::default();
+    let mut writer = DocumentWriter::new(fold(DocumentKind::DrainResult, &[]), Format::Json, Box::new(out.clone()));
+    writer.finish();
+    let document: Value = serde_json::from_str(&out.text()).unwrap();
+    assert_eq!(document["exitCode"], 1);
+    assert!(out.text().ends_with("}\n"));
+}
+
+#[test]
+fn events_are_one_object_a_line() {
+    let out = Sink::default();
+    let mut file = EventsFile::new(Box::new(out.clone()), started_at());
+    let events = drain();
+    file.event(&events[3]);
+    file.event(&events[8]);
+    file.event(&events[28]);
+    file.finish();
+    assert!(file.error().is_none());
+    insta::assert_snapshot!(out.text(), @r#"
+    {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:00:00.75Z","seq":4,"elapsedMs":500,"event":"node-cordoned","node":"node-0","already":false}
+    {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:00:00.85Z","seq":9,"elapsedMs":600,"event":"vm-progressed","node":"node-0","vm":{"namespace":"tenant-a","name":"web-1"},"progress":{"activity":"queued","sinceMs":600,"attempt":0,"target":null,"queue":2,"detail":null}}
+    {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:03:04.55Z","seq":29,"elapsedMs":184300,"event":"ended","exitCode":3,"error":null}
+    "#);
+}

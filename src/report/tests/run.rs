@@ -1,0 +1,293 @@
+use std::time::Duration;
+
+use super::*;
+use crate::event::{Activity, PodExit, StopReason, VmProgress};
+use crate::facts::Key;
+use crate::report::human::{Human, HumanOptions, Stdout};
+use crate::report::plain::Plain;
+use crate::report::progress::Detail;
+use crate::report::{Fanout, Reporter, Streams};
+
+fn progress(activity: Activity, since_ms: u64, attempt: u32) -> VmProgress {
+    VmProgress { activity, since_ms, attempt, target: None, queue: None, detail: None }
+}
+
+fn node() -> String {
+    "node-0".into()
+}
+
+fn web_1() -> Key {
+    Key::new("tenant-a", "web-1")
+}
+
+pub(super) fn connected() -> EventKind {
+    EventKind::Connected { server: server(), nodes: vec![node()], timeout_seconds: 1800, started_at: started_at() }
+}
+
+/// A drain with a migration that fails once, a restart, a VM that blocks, and pods behind a budget.
+pub(super) fn drain() -> Vec<DrainEvent> {
+    let planned = report(Verdict::Blocked, 3, lab_vms(), lab_pods());
+    let waits = |n: usize| EventKind::PodWaiting {
+        node: node(),
+        pod: pod_key(&format!("web-7d9f-{n}")),
+        cause: Cause::BudgetExhausted,
+        because: "budget shop/web needs 3 and has 3".into(),
+    };
+    let evicting =
+        |n: usize| EventKind::PodEvicting { node: node(), pod: pod_key(&format!("web-7d9f-{n}")), launcher: false };
+    let moves = |progress| EventKind::VmProgressed { node: node(), vm: web_1(), progress };
+    let queued = |n| VmProgress { queue: Some(n), ..progress(Activity::Queued, 600, 0) };
+    let web_gone = VmRow { node_after: Some("node-2".into()), attempts: 2, ..vm("web-1", VmOutcome::Migrates, "") };
+    let db_gone = VmRow { node_after: Some("node-1".into()), attempts: 1, ..vm("db-0", VmOutcome::Restarts, "") };
+    let vms = vec![db_gone.clone(), pinned(), web_gone.clone()];
+    let pods = vec![
+        daemon("cni-x1"),
+        web(0, PodOutcome::Evicts, ""),
+        web(1, PodOutcome::Evicts, ""),
+        web(2, PodOutcome::Evicts, ""),
+    ];
+    script(vec![
+        (400, connected()),
+        (410, EventKind::Noted { warning: true, text: "PersistentVolumes cannot be listed".into() }),
+        (420, EventKind::Planned { nodes: vec![planned] }),
+        (500, EventKind::NodeCordoned { node: node(), already: false }),
+        (500, EventKind::NodeStarted { node: node() }),
+        (
+            510,
+            EventKind::PodEvicting {
+                node: node(),
+                pod: PodKey::new("tenant-a", "virt-launcher-web-1", "l1"),
+                launcher: true,
+            },
+        ),
+        (520, evicting(0)),
+        (530, EventKind::VmRestarting { node: node(), vm: Key::new("tenant-a", "db-0") }),
+        (600, moves(queued(2))),
+        (700, waits(1)),
+        (701, waits(2)),
+        (
+            800,
+            EventKind::PodStopping { node: node(), pod: pod_key("web-7d9f-0"), launcher: false, grace_seconds: 3600 },
+        ),
+        (900, moves(queued(1))),
+        (900, EventKind::VmEnded { node: node(), row: Box::new(pinned()) }),
+        (12_300, moves(VmProgress { target: Some("node-2".into()), ..progress(Activity::Migrating, 12_300, 1) })),
+        (
+            31_000,
+            moves(VmProgress { detail: Some("attempt 1: timed out".into()), ..progress(Activity::Queued, 31_000, 1) }),
+        ),
+        (40_000, moves(VmProgress { target: Some("node-2".into()), ..progress(Activity::Migrating, 40_000, 2) })),
+        (
+            41_000,
+            EventKind::PodGone { node: node(), pod: pod_key("web-7d9f-0"), launcher: false, how: PodExit::Evicted },
+        ),
+        (41_100, evicting(1)),
+        (41_200, evicting(1)),
+        (
+            42_000,
+            EventKind::PodGone { node: node(), pod: pod_key("web-7d9f-1"), launcher: false, how: PodExit::Evicted },
+        ),
+        (
+            43_000,
+            EventKind::PodGone { node: node(), pod: pod_key("web-7d9f-2"), launcher: false, how: PodExit::AlreadyGone },
+        ),
+        (150_000, EventKind::ContactLost),
+        (152_000, EventKind::ContactRestored { lost_ms: 2000 }),
+        (160_000, EventKind::VmEnded { node: node(), row: Box::new(web_gone) }),
+        (170_000, EventKind::VmEnded { node: node(), row: Box::new(db_gone) }),
+        (170_100, EventKind::InfrastructureStarted { node: node(), pods: 1 }),
+        (184_200, EventKind::NodeEnded { report: result(Verdict::Blocked, 3, vms, pods) }),
+        (184_300, EventKind::Ended { exit_code: 3, error: None }),
+    ])
+}
+
+fn play(options: HumanOptions, events: &[DrainEvent]) -> String {
+    let (stdout, stderr) = (Sink::default(), Sink::default());
+    let streams = Streams {
+        stdout: Box::new(stdout.clone()),
+        stderr: Box::new(stderr.clone()),
+        stdout_color: false,
+        stderr_color: false,
+        stderr_is_terminal: false,
+    };
+    let mut reporter = Fanout::new();
+    reporter.add(Box::new(Plain::new(Human::new(options), streams)));
+    let mut last = 0;
+    for event in events {
+        // A tick each second between two events.
+        for s in (last / 1000 + 1)..=(event.elapsed_ms / 1000) {
+            reporter.tick(Duration::from_secs(s));
+        }
+        last = event.elapsed_ms;
+        reporter.event(event);
+    }
+    reporter.finish();
+    format!("{}------- stderr -------\n{}", stdout.text(), stderr.text())
+}
+
+#[test]
+fn a_drain_in_a_log() {
+    insta::assert_snapshot!(play(HumanOptions { cancel_command: true, ..HumanOptions::default() }, &drain()), @r"
+    node/node-0 cordoned
+    evicting pod shop/web-7d9f-0
+    pod/web-7d9f-0 evicted
+    evicting pod shop/web-7d9f-1
+    pod/web-7d9f-1 evicted
+    virtualmachine.kubevirt.io/web-1 migrated
+    virtualmachine.kubevirt.io/db-0 restarted
+    ------- stderr -------
+    [   0.4s] draining node-0 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
+    Warning: PersistentVolumes cannot be listed
+    [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 3 stay (2 DaemonSet, 1 static)
+    [   0.5s] VM tenant-a/db-0: restart accepted
+    [   0.6s] VM tenant-a/web-1: queued behind 2
+    [   0.7s] pod shop/web-7d9f-1 waits: budget shop/web needs 3 and has 3
+    [   0.8s] pod shop/web-7d9f-0 is stopping and may take 1h
+    [   0.9s] VM tenant-a/pinned-1 blocks: disk root is ReadWriteOnce; its VM template asks for LiveMigrate
+    [  12.3s] VM tenant-a/web-1: migrating → node-2
+    [  31.0s] VM tenant-a/web-1: queued (attempt 1: timed out)
+    [  40.0s] VM tenant-a/web-1: migrating → node-2, attempt 2
+    [  43.0s] pod shop/web-7d9f-2 is gone, without an eviction of ours
+    [ 103.0s] 1 VM migrating, 1 blocked, 28m left
+    Warning: no contact with the API server; trying again
+    [ 152.0s] contact with the API server again after 2s
+    [ 170.1s] node-0: no VM is open any more; 1 pod of infrastructure is next
+
+    node node-0 not drained: blocked, after 3m 04s; it stays cordoned
+      ✓ 1 VM migrated: tenant-a/web-1 → node-2
+      ✓ 1 VM restarted: tenant-a/db-0 → node-1
+      ✓ 3 pods gone; 1 stays (1 DaemonSet)
+      Blocked (waiting will not clear it):
+        ✗ tenant-a/pinned-1: disk root is ReadWriteOnce; its VM template asks for LiveMigrate → set the template's evictionStrategy, then restart
+
+    Next:
+      kubectl safe-drain node-0         to go on, after what is said above
+      kubectl safe-drain cancel node-0  to give up
+    ");
+}
+
+#[test]
+fn quiet_has_warnings_and_the_bad_end_only() {
+    let options = HumanOptions { detail: Detail::Quiet, ..HumanOptions::default() };
+    insta::assert_snapshot!(play(options, &drain()[..8]), @r"
+    node/node-0 cordoned
+    evicting pod shop/web-7d9f-0
+    ------- stderr -------
+    Warning: PersistentVolumes cannot be listed
+    ");
+    let page = play(options, &drain());
+    assert!(page.contains("Blocked (waiting will not clear it):"), "{page}");
+}
+
+#[test]
+fn with_a_document_on_stdout_stderr_says_what_its_lines_would() {
+    let options = HumanOptions { stdout: Stdout::Taken, ..HumanOptions::default() };
+    let page = play(options, &drain());
+    let (stdout, stderr) = page.split_once("------- stderr -------\n").unwrap();
+    assert_eq!(stdout, "");
+    assert!(stderr.contains("[   0.5s] node/node-0 cordoned\n"), "{stderr}");
+    assert!(stderr.contains("[ 160.0s] virtualmachine.kubevirt.io/web-1 migrated\n"), "{stderr}");
+}
+
+#[test]
+fn a_dry_run_has_its_table_on_stdout_and_nothing_twice() {
+    let options = HumanOptions { stdout: Stdout::Preview, dry_run: true, ..HumanOptions::default() };
+    let events: Vec<DrainEvent> = script(vec![
+        (400, connected()),
+        (410, EventKind::Noted { warning: true, text: "PersistentVolumes cannot be listed".into() }),
+        (
+            420,
+            EventKind::Planned {
+                nodes: vec![report(Verdict::Clear, 0, Vec::new(), vec![web(0, PodOutcome::Evicts, "")])],
+            },
+        ),
+        (430, EventKind::Ended { exit_code: 0, error: None }),
+    ]);
+    insta::assert_snapshot!(play(options, &events), @r"
+    Preview of draining node-0 (nothing was changed)
+    context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · no VMs, 1 other pod
+
+      1 pod is evicted
+
+    Warning: PersistentVolumes cannot be listed
+
+    Nothing stands in the way.
+    Exit code of the drain: 0 (drained, and every VM runs again or was agreed to stay down)
+    ------- stderr -------
+    ");
+    let failed = script(vec![
+        (10, EventKind::Noted { warning: true, text: "PersistentVolumes cannot be listed".into() }),
+        (430, EventKind::Ended { exit_code: 6, error: Some("pods cannot be listed: forbidden".into()) }),
+    ]);
+    insta::assert_snapshot!(play(options, &failed), @r"
+    ------- stderr -------
+    Warning: PersistentVolumes cannot be listed
+    error: pods cannot be listed: forbidden
+    ");
+}
+
+#[test]
+fn kubectls_lines_word_by_word() {
+    let gone = |name: &str, how| EventKind::PodGone { node: node(), pod: pod_key(name), launcher: false, how };
+    let ended = |row| EventKind::VmEnded { node: node(), row: Box::new(row) };
+    let alone = VmRow { owner: None, ..vm("alone", VmOutcome::StaysOff, "") };
+    let events = script(vec![
+        (1, EventKind::NodeCordoned { node: node(), already: true }),
+        (2, EventKind::PodEvicting { node: node(), pod: pod_key("x"), launcher: false }),
+        (3, gone("x", PodExit::Evicted)),
+        (4, gone("y", PodExit::Deleted)),
+        (5, ended(vm("db-0", VmOutcome::Restarts, ""))),
+        (6, ended(vm("web-1", VmOutcome::Migrates, ""))),
+        (7, ended(alone)),
+        (8, EventKind::NodeEnded { report: result(Verdict::Drained, 0, Vec::new(), Vec::new()) }),
+        (9, EventKind::NodeUncordoned { node: node() }),
+    ]);
+    insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
+    node/node-0 already cordoned
+    evicting pod shop/x
+    pod/x evicted
+    pod/y deleted
+    virtualmachine.kubevirt.io/db-0 restarted
+    virtualmachine.kubevirt.io/web-1 migrated
+    virtualmachineinstance.kubevirt.io/alone stopped
+    node/node-0 drained
+    node/node-0 uncordoned
+    ------- stderr -------
+    ");
+}
+
+#[test]
+fn an_interrupt_is_said_at_once() {
+    let mut events = drain();
+    events.truncate(9);
+    events.push(DrainEvent { seq: 10, elapsed_ms: 900, kind: EventKind::Stopped { reason: StopReason::Interrupt } });
+    let row = VmRow {
+        cause: Some(Cause::VmEvacuating),
+        marked: true,
+        ..vm("web-1", VmOutcome::Pending, "queued; it still runs here")
+    };
+    let ended = result(Verdict::Interrupted, 130, vec![row], vec![daemon("cni-x1")]);
+    events.push(DrainEvent { seq: 11, elapsed_ms: 950, kind: EventKind::NodeEnded { report: ended } });
+    events.push(DrainEvent { seq: 12, elapsed_ms: 960, kind: EventKind::Ended { exit_code: 130, error: None } });
+    insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
+    node/node-0 cordoned
+    evicting pod shop/web-7d9f-0
+    ------- stderr -------
+    [   0.4s] draining node-0 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
+    Warning: PersistentVolumes cannot be listed
+    [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 3 stay (2 DaemonSet, 1 static)
+    [   0.5s] VM tenant-a/db-0: restart accepted
+    [   0.6s] VM tenant-a/web-1: queued behind 2
+    Warning: interrupted (Ctrl-C): nothing new is evicted or restarted; a second signal ends at once
+
+    node node-0 not drained: interrupted after 3m 04s; it stays cordoned
+        1 stays (1 DaemonSet)
+      Still stopping or migrating (goes on by itself):
+        ? tenant-a/web-1: queued; it still runs here
+
+    Next:
+      kubectl safe-drain node-0  to go on: it resumes what has begun
+      kubectl uncordon node-0    to give up
+      An uncordon does not stop migrations: tenant-a/web-1 stays marked for evacuation and KubeVirt goes on migrating it.
+    ");
+}

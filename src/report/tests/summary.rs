@@ -1,0 +1,182 @@
+use super::*;
+use crate::event::StopReason;
+use crate::report::summary::{Summary, summary};
+
+fn shown(nodes: &[NodeReport], cancel_command: bool) -> String {
+    text(&summary(&Summary { nodes, stopped: None, cancel_command, width: Some(100) }))
+}
+
+fn moved(name: &str, outcome: VmOutcome, to: &str) -> VmRow {
+    VmRow { node_after: Some(to.into()), ..vm(name, outcome, "") }
+}
+
+fn pending(name: &str, cause: Cause, because: &str) -> VmRow {
+    VmRow { cause: Some(cause), marked: true, waiting_helps: Some(true), ..vm(name, VmOutcome::Pending, because) }
+}
+
+fn gone(n: usize) -> Vec<PodRow> {
+    (0..n).map(|i| pod("shop", &format!("p-{i}"), PodOutcome::Evicts)).chain([daemon("cni-x1")]).collect()
+}
+
+#[test]
+fn drained() {
+    let vms = vec![
+        moved("db-0", VmOutcome::Restarts, "node-1"),
+        moved("web-1", VmOutcome::Migrates, "node-2"),
+        moved("web-2", VmOutcome::Migrates, "node-1"),
+    ];
+    insta::assert_snapshot!(shown(&[result(Verdict::Drained, 0, vms, gone(12))], true), @r"
+    node node-0 drained in 3m 04s
+      ✓ 2 VMs migrated: tenant-a/web-1 → node-2, tenant-a/web-2 → node-1
+      ✓ 1 VM restarted: tenant-a/db-0 → node-1
+      ✓ 12 pods gone; 1 stays (1 DaemonSet)
+
+    Next:
+      kubectl uncordon node-0  when the maintenance is done
+    ");
+}
+
+#[test]
+fn blocked_says_what_remains_why_and_what_to_do() {
+    let vms = vec![
+        stale("db-0", "disk root is ReadWriteOnce"),
+        stale("db-1", "disk root is ReadWriteOnce"),
+        pinned(),
+        moved("web-1", VmOutcome::Migrates, "node-2"),
+        VmRow { marked: true, ..external(VmOutcome::Waits) },
+    ];
+    let mut pods = gone(12);
+    pods.extend((0..6).map(|n| PodRow {
+        cause: Some(Cause::BudgetNever),
+        waiting_helps: Some(false),
+        budgets: vec!["shop/cart".into()],
+        because: "budget shop/cart never allows it: minAvailable 100%".into(),
+        remedy: Some("relax the budget".into()),
+        ..pod("shop", &format!("cart-{n}"), PodOutcome::Blocks)
+    }));
+    insta::assert_snapshot!(shown(&[result(Verdict::Blocked, 3, vms, pods)], true), @r"
+    node node-0 not drained: blocked, after 3m 04s; it stays cordoned
+      ✓ 1 VM migrated: tenant-a/web-1 → node-2
+      ✓ 12 pods gone; 1 stays (1 DaemonSet)
+      Still stopping or migrating (goes on by itself):
+        ? tenant-a/ext-1: the controller that owns it must act (nothing here can)
+      Blocked (waiting will not clear it):
+        ✗ 2 VMs:
+            disk root is ReadWriteOnce; a restart gives it LiveMigrateIfPossible
+            → add --restart-stale
+            tenant-a/db-0, tenant-a/db-1
+        ✗ tenant-a/pinned-1:
+            disk root is ReadWriteOnce; its VM template asks for LiveMigrate
+            → set the template's evictionStrategy, then restart
+        ✗ 6 pods block: budget shop/cart never allows it: minAvailable 100% → relax the budget
+            shop/cart-0, shop/cart-1, shop/cart-2 and 3 more
+
+    Next:
+      kubectl safe-drain node-0         to go on, after what is said above
+      kubectl safe-drain cancel node-0  to give up
+    ");
+}
+
+#[test]
+fn timeout_has_three_lists() {
+    let vms = vec![
+        moved("web-1", VmOutcome::Migrates, "node-2"),
+        pending("hang-1", Cause::VmEvacuating, "migrating for 14m 02s, attempt 2; it still runs here"),
+        pending("web-2", Cause::MigrationQueued, "its migration waits for a slot"),
+        VmRow { marked: false, ..pending("win-1", Cause::GraceTooLong, "may take 1h to stop, longer than was left") },
+    ];
+    let mut pods = gone(3);
+    pods.push(PodRow {
+        cause: Some(Cause::Stopping),
+        because: "stopping, up to 59m left".into(),
+        ..pod("shop", "slow-0", PodOutcome::Pending)
+    });
+    pods.push(web(1, PodOutcome::Pending, "budget shop/web needs 3 and has 3"));
+    insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vms, pods)], false), @r"
+    node node-0 not drained: timeout after 3m 04s; it stays cordoned
+      ✓ 1 VM migrated: tenant-a/web-1 → node-2
+      ✓ 3 pods gone; 1 stays (1 DaemonSet)
+      Still stopping or migrating (goes on by itself):
+        ? tenant-a/hang-1: migrating for 14m 02s, attempt 2; it still runs here
+        ? tenant-a/web-2: its migration waits for a slot
+        ? shop/slow-0 is not gone: stopping, up to 59m left
+      Refused for now or not reached (waiting or a second run may clear it):
+        ? tenant-a/win-1: may take 1h to stop, longer than was left
+        ? shop/web-7d9f-1 is not gone: budget shop/web needs 3 and has 3
+
+    Next:
+      kubectl safe-drain node-0  to go on: it resumes what has begun
+      kubectl uncordon node-0    to give up
+      An uncordon does not stop migrations: tenant-a/hang-1, tenant-a/web-2 stay marked for evacuation
+      and KubeVirt goes on migrating them.
+    ");
+}
+
+#[test]
+fn interrupted_and_not_started() {
+    let vms = vec![pending("web-1", Cause::VmEvacuating, "migrating to node-2 for 12s; it still runs here")];
+    let first = result(Verdict::Interrupted, 130, vms, vec![daemon("cni-x1")]);
+    let second = NodeReport { name: "node-1".into(), ..result(Verdict::NotStarted, 1, Vec::new(), Vec::new()) };
+    let nodes = [first, second];
+    let s = Summary { nodes: &nodes, stopped: Some(StopReason::Interrupt), cancel_command: true, width: None };
+    insta::assert_snapshot!(text(&summary(&s)), @r"
+    node node-0 not drained: interrupted after 3m 04s; it stays cordoned
+        1 stays (1 DaemonSet)
+      Still stopping or migrating (goes on by itself):
+        ? tenant-a/web-1: migrating to node-2 for 12s; it still runs here
+
+    node node-1 not started; it stays cordoned
+
+    Next:
+      kubectl safe-drain node-0         to go on: it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up
+      kubectl safe-drain node-1         to go on: it resumes what has begun
+      kubectl safe-drain cancel node-1  to give up
+    ");
+}
+
+#[test]
+fn vms_that_stay_down_have_their_next_step() {
+    let off =
+        VmRow { run_strategy: Some("Manual".into()), ..vm("legacy-1", VmOutcome::StaysOff, "runStrategy Manual") };
+    let alone = VmRow { owner: None, ..vm("alone", VmOutcome::StaysOff, "standalone") };
+    let bound = vm("disk-1", VmOutcome::DownUntilNode, "disk root is on this node only");
+    let down = VmRow {
+        cause: Some(Cause::Unschedulable),
+        remedy: Some("free a GPU on another node".into()),
+        ..vm("gpu-1", VmOutcome::Down, "no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/A10")
+    };
+    let mut pods = gone(1);
+    pods.extend((0..14).map(|n| pod("shop", &format!("other-{n}"), PodOutcome::NotSelected)));
+    insta::assert_snapshot!(shown(&[result(Verdict::Drained, 5, vec![alone, bound, down, off], pods)], true), @r"
+    node node-0 drained in 3m 04s, but not every VM runs again; 14 other pods remain; the node is not empty
+      1 VM, that should run again and do not:
+        ✗ tenant-a/gpu-1:
+            no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/A10
+            → free a GPU on another node
+      ! 2 VMs shut down and off: tenant-a/alone, tenant-a/legacy-1
+      ! 1 VM down until the node is back: tenant-a/disk-1
+      ✓ 1 pod gone; 1 stays (1 DaemonSet)
+
+    Next:
+      virtctl start legacy-1 -n tenant-a  it stays off until then
+      kubectl uncordon node-0             when the maintenance is done; tenant-a/disk-1 can run again
+                                          then
+      tenant-a/alone has no VirtualMachine that could start it: create it again.
+    ");
+}
+
+#[test]
+fn refused_needs_no_next_step() {
+    let bare = PodRow {
+        cause: Some(Cause::Unmanaged),
+        needs: vec!["--force"],
+        because: "no controller brings it back".into(),
+        ..pod("shop", "a", PodOutcome::Refused)
+    };
+    insta::assert_snapshot!(shown(&[report(Verdict::Refused, 4, Vec::new(), vec![bare])], true), @r"
+    node node-0 not drained: refused before anything changed; it is not cordoned
+      Blocked (waiting will not clear it):
+        ✗ shop/a is refused: no controller brings it back → add --force
+    ");
+}
