@@ -59,35 +59,40 @@ pub fn vms<'a>(rows: impl IntoIterator<Item = &'a VmRow>) -> Vec<Group> {
 }
 
 impl Group {
-    /// Its lines: `✗ 2 pods block: why → remedy`, then the names where there are several.
-    pub fn lines(&self, indent: usize, width: Option<usize>) -> Vec<Line> {
-        let start = Line::new().padded(indent).and(Line::marked(self.mark));
+    /// Its lines as a sentence, for a list of different things: `✗ 2 pods block: why → remedy`, then the names.
+    pub fn sentence(&self, indent: usize, width: Option<usize>) -> Vec<Line> {
         let (one, many) = self.verb;
-        let verb = agree(self.names.len(), one, many);
-        let subject = match self.names.as_slice() {
-            [name] => name.clone(),
-            several => plural(several.len(), self.noun.0, self.noun.1),
-        };
-        let said = [subject.as_str(), verb].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
-        let colon = if self.because.is_empty() && self.remedy.is_none() { "" } else { ": " };
-        let mut lines = hung(start.with(Label::Plain, said).with(Label::Plain, colon), indent, self, width);
-        if self.names.len() > 1 {
-            let list = names(&self.names, NAMES);
-            lines.push(Line::new().padded(indent + 4).with(Label::Faint, list));
+        let n = self.names.len();
+        let verb = agree(n, one, many);
+        if let [name] = self.names.as_slice() {
+            return self.lines(format!("{} {name} {verb}", self.noun.0), indent, width);
         }
+        let mut lines = self.lines(format!("{} {verb}", plural(n, self.noun.0, self.noun.1)), indent, width);
+        lines.push(Line::new().padded(indent + 4).with(Label::Faint, names(&self.names, NAMES)));
         lines
     }
-}
 
-/// The reason behind its subject; wrapped text hangs four columns in, not under the end of a long name.
-fn hung(head: Line, indent: usize, group: &Group, width: Option<usize>) -> Vec<Line> {
-    let rows = reason_row(head.clone(), &group.because, group.remedy.as_deref(), width);
-    if rows.len() == 1 {
-        return rows;
+    /// Its lines as an entry under a heading that says what happens: `✗ pods a, b and 4 more: why → remedy`.
+    pub fn entry(&self, indent: usize, width: Option<usize>) -> Vec<Line> {
+        let noun = agree(self.names.len(), self.noun.0, self.noun.1);
+        self.lines(format!("{noun} {}", names(&self.names, NAMES)), indent, width)
     }
-    let room = width.map(|w| w.saturating_sub(indent));
-    let under = reason_row(Line::new().padded(indent + 4), &group.because, group.remedy.as_deref(), room);
-    std::iter::once(head).chain(under).collect()
+
+    /// A subject and its reason; where they need more than a line, the reason hangs four columns in.
+    fn lines(&self, subject: String, indent: usize, width: Option<usize>) -> Vec<Line> {
+        let silent = self.because.is_empty() && self.remedy.is_none();
+        let head = Line::new().padded(indent).and(Line::marked(self.mark)).with(Label::Plain, subject);
+        if silent {
+            return vec![head];
+        }
+        let (because, remedy) = (self.because.as_str(), self.remedy.as_deref());
+        let rows = reason_row(head.clone().with(Label::Plain, ": "), because, remedy, width);
+        if rows.len() == 1 {
+            return rows;
+        }
+        let under = reason_row(Line::new().padded(indent + 4), because, remedy, width);
+        std::iter::once(head.with(Label::Plain, ":")).chain(under).collect()
+    }
 }
 
 /// Gathers equal rows in the order in which they come, and folds kinds that have too many texts.
@@ -113,7 +118,7 @@ fn collect(rows: impl Iterator<Item = Group>) -> Vec<Group> {
 /// Ends the text of a group whose members have texts of their own that are not shown.
 const MORE: &str = " (and the like)";
 
-/// `3 stay (2 DaemonSet, 1 static)`; nothing where none stays.
+/// `3 stay (2 DaemonSet, 1 static)`, `2 stay (DaemonSet)`; nothing where none stays.
 pub fn staying(rows: &[PodRow]) -> Option<String> {
     let mut words: Vec<(&'static str, usize)> = Vec::new();
     for row in rows.iter().filter(|r| r.outcome == PodOutcome::Stays) {
@@ -125,6 +130,9 @@ pub fn staying(rows: &[PodRow]) -> Option<String> {
     }
     words.sort_unstable();
     let total: usize = words.iter().map(|(_, n)| n).sum();
-    let parts: Vec<String> = words.iter().map(|(word, n)| format!("{n} {word}")).collect();
+    let parts: Vec<String> = match words.as_slice() {
+        [(word, _)] => vec![(*word).to_owned()],
+        several => several.iter().map(|(word, n)| format!("{n} {word}")).collect(),
+    };
     (total > 0).then(|| format!("{total} {} ({})", agree(total, "stays", "stay"), parts.join(", ")))
 }

@@ -8,8 +8,8 @@ use super::progress::{Detail, Progress};
 use super::state::State;
 use super::style::{Label, Line};
 use super::summary::{Summary, summary};
-use crate::event::{DrainEvent, EventKind, ServerInfo, StopReason};
-use crate::outcome::NodeReport;
+use crate::event::{Consent, DrainEvent, EventKind, ServerInfo};
+use crate::outcome::{NodeReport, Verdict};
 
 /// What stdout is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Human {
     planned: Option<Vec<NodeReport>>,
     results: Vec<NodeReport>,
     warnings: Vec<String>,
-    stopped: Option<StopReason>,
+    declined: bool,
 }
 
 impl Human {
@@ -84,7 +84,7 @@ impl Human {
             planned: None,
             results: Vec::new(),
             warnings: Vec::new(),
-            stopped: None,
+            declined: false,
         }
     }
 
@@ -136,9 +136,18 @@ impl Human {
             self.warnings.push(text.clone());
         } else if let EventKind::NodeEnded { report } = kind {
             self.results.push(report.clone());
-        } else if let EventKind::Stopped { reason } = kind {
-            self.stopped = Some(*reason);
+        } else if let EventKind::Consented { restart_stale, vm_down } = kind {
+            self.declined = *restart_stale == Consent::Declined || *vm_down == Consent::Declined;
         }
+    }
+
+    /// What the summary is about: the results; where the run was refused, the forecasts that refuse it. Whoever has
+    /// just answered no knows them already.
+    fn ends(&self, exit_code: u8) -> Vec<NodeReport> {
+        let unended = |node: &&NodeReport| self.results.iter().all(|r| r.name != node.name);
+        let refuses = |node: &&NodeReport| exit_code == 4 && !self.declined && node.verdict == Verdict::Refused;
+        let planned = self.planned.iter().flatten().filter(refuses).filter(unended);
+        self.results.iter().chain(planned).cloned().collect()
     }
 
     /// The table or the summary, and the error.
@@ -161,8 +170,7 @@ impl Human {
         let quiet = self.options.detail == Detail::Quiet && exit_code == 0;
         if !self.options.dry_run && !quiet {
             output.stderr.extend(summary(&Summary {
-                nodes: &self.results,
-                stopped: self.stopped,
+                nodes: &self.ends(exit_code),
                 cancel_command: self.options.cancel_command,
                 width: self.options.stderr_width,
             }));

@@ -7,7 +7,7 @@ use super::style::{Label, Line};
 use super::text::{agree, plural, reason_row};
 use super::words::{exit_meaning, remedy, vm_because, vm_mark, vm_on_drain, vm_severity, vm_strategy};
 use crate::event::ServerInfo;
-use crate::outcome::{NodeReport, PodOutcome, PodRow, VmOutcome, VmRow};
+use crate::outcome::{NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
 /// What the table is made of.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +40,13 @@ pub fn preview(p: &Preview<'_>) -> Vec<Line> {
     for node in p.nodes {
         if p.nodes.len() > 1 {
             let size = size(node, p.server.kubevirt.is_some());
+            let (label, verdict) = verdict_words(node.verdict);
             lines.push(Line::new());
             lines.push(
                 Line::new()
                     .with(Label::Heading, format!("Node {}", node.name))
+                    .with(Label::Plain, " · ")
+                    .with(label, verdict)
                     .with(Label::Plain, format!(" · {size}")),
             );
         }
@@ -81,7 +84,8 @@ fn size(node: &NodeReport, kubevirt: bool) -> String {
     if kubevirt || !node.vms.is_empty() {
         parts.push(plural(node.vms.len(), "VM", "VMs"));
     }
-    parts.push(plural(node.pods.len(), "other pod", "other pods"));
+    let (one, many) = if node.vms.is_empty() { ("pod", "pods") } else { ("other pod", "other pods") };
+    parts.push(plural(node.pods.len(), one, many));
     if node.cordoned_before {
         parts.push("cordoned already".to_owned());
     }
@@ -101,7 +105,7 @@ fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
     if !node.pods.is_empty() {
         lines.push(Line::new());
     }
-    lines.extend(groups.iter().flat_map(|g| g.lines(0, width)));
+    lines.extend(groups.iter().flat_map(|g| g.sentence(0, width)));
     let folded = folded_words(&node.pods);
     if !folded.is_empty() {
         lines.push(Line::plain("  ").with(Label::Faint, folded));
@@ -110,7 +114,7 @@ fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
 }
 
 /// The pods that need no line of their own, counted: `12 pods are evicted, 3 stay (2 DaemonSet, 1 static)`.
-pub fn folded_words(pods: &[PodRow]) -> String {
+fn folded_words(pods: &[PodRow]) -> String {
     let count = |outcome: PodOutcome| pods.iter().filter(|p| p.outcome == outcome).count();
     let mut parts = Vec::new();
     let evicted = count(PodOutcome::Evicts);
@@ -174,24 +178,60 @@ fn ending(p: &Preview<'_>) -> Vec<Line> {
         lines.extend(reason_row(Line::new().with(Label::Bad, "Blocked: "), &text, None, p.width));
     }
 
-    let refused_vms: Vec<&[&str]> =
-        vms().filter(|v| v.outcome != VmOutcome::Blocks && !v.needs.is_empty()).map(|v| v.needs.as_slice()).collect();
-    let refused_pods: Vec<&[&str]> =
-        pods().filter(|p| p.outcome == PodOutcome::Refused).map(|p| p.needs.as_slice()).collect();
-    if !refused_vms.is_empty() || !refused_pods.is_empty() {
-        let flags = union(refused_vms.iter().chain(&refused_pods).copied());
-        let without = if flags.is_empty() { String::new() } else { format!(" without {}", flags.join(" ")) };
-        let text = format!("{}{without}.", things(refused_vms.len(), refused_pods.len()));
-        lines.extend(reason_row(Line::new().with(Label::Bad, "Refused: "), &text, None, p.width));
+    let refused_vms = vms().filter(|v| v.outcome != VmOutcome::Blocks && !v.needs.is_empty());
+    let refused_pods = pods().filter(|p| p.outcome == PodOutcome::Refused);
+    let refused = refusals(refused_vms.map(|v| &v.needs), refused_pods.map(|p| &p.needs));
+    if !refused.is_empty() {
+        lines.extend(reason_row(Line::new().with(Label::Bad, "Refused: "), &format!("{refused}."), None, p.width));
     }
 
-    if lines.is_empty() && p.exit_code == 0 {
-        lines.push(Line::new().with(Label::Good, "Nothing stands in the way."));
+    if p.exit_code == 0 {
+        let waiting_vms = vms().filter(|v| v.outcome == VmOutcome::Waits).count();
+        let waiting_pods = pods().filter(|p| p.outcome == PodOutcome::Waits).count();
+        let waiting = things(waiting_vms, waiting_pods);
+        let words = if waiting.is_empty() {
+            "Nothing stands in the way.".to_owned()
+        } else {
+            format!("Nothing blocks; {waiting} will take some time.")
+        };
+        lines.push(Line::new().with(Label::Good, words));
+        lines.push(Line::plain("Exit code of the drain: ").with(Label::Good, "0"));
+        return lines;
     }
-    let label = if p.exit_code == 0 { Label::Good } else { Label::Bad };
-    let code = Line::plain("Exit code of the drain: ").with(label, format!("{} ", p.exit_code));
+    let code = Line::plain("Exit code of the drain: ").with(Label::Bad, format!("{} ", p.exit_code));
     lines.extend(reason_row(code, &format!("({})", exit_meaning(p.exit_code)), None, p.width));
     lines
+}
+
+/// What a forecast says of a node, in a word.
+fn verdict_words(verdict: Verdict) -> (Label, &'static str) {
+    match verdict {
+        Verdict::Clear | Verdict::Drained => (Label::Good, "clear"),
+        Verdict::Refused => (Label::Bad, "refused"),
+        Verdict::Blocked | Verdict::Timeout | Verdict::Interrupted | Verdict::Failed | Verdict::NotStarted => {
+            (Label::Bad, "blocked")
+        }
+    }
+}
+
+/// `1 VM without --allow-vm-down, 6 pods without --force`.
+fn refusals<'a>(
+    vms: impl Iterator<Item = &'a Vec<&'static str>>,
+    pods: impl Iterator<Item = &'a Vec<&'static str>>,
+) -> String {
+    let mut sets: Vec<(&[&'static str], usize, usize)> = Vec::new();
+    for (needs, vm, pod) in vms.map(|needs| (needs, 1, 0)).chain(pods.map(|needs| (needs, 0, 1))) {
+        match sets.iter_mut().find(|(set, _, _)| *set == needs.as_slice()) {
+            Some((_, vms, pods)) => {
+                *vms += vm;
+                *pods += pod;
+            }
+            None => sets.push((needs, vm, pod)),
+        }
+    }
+    let without = |set: &[&str]| if set.is_empty() { String::new() } else { format!(" without {}", set.join(" ")) };
+    let said = sets.iter().map(|(set, vms, pods)| format!("{}{}", things(*vms, *pods), without(set)));
+    said.collect::<Vec<_>>().join(", ")
 }
 
 /// `3 VMs, 1 pod`, without what there is none of.

@@ -7,14 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::groups;
 use super::preview::server_words;
-use super::state::{State, is_are};
+use super::state::{NodeState, State, with_noun};
 use super::style::{Label, Line};
-use super::text::{duration, names, plural, span, stamp};
-use super::words::{activity, pod_because, remedy, stop_reason, vm_because, vm_on_drain};
+use super::summary::verdict_line;
+use super::text::{agree, duration, names, plural, span, stamp};
+use super::words::{activity, pod_because, pod_verb, remedy, stop_reason, vm_because, vm_on_drain};
 use crate::event::{DrainEvent, EventKind, PodExit, VmProgress};
 use crate::facts::{Key, PodKey};
-use crate::outcome::{Cause, NodeReport, PodRow, VmOutcome, VmRow};
+use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(60);
@@ -91,7 +93,7 @@ impl Progress {
             return Vec::new();
         }
         self.last_line = elapsed;
-        let beat = |node: &super::state::NodeState| {
+        let beat = |node: &NodeState| {
             let prefix = if self.several_nodes { format!("{}: ", node.name) } else { String::new() };
             self.dress(Weight::Change, elapsed, Line::plain(prefix + &state.heartbeat(node, elapsed)))
         };
@@ -142,11 +144,10 @@ impl Progress {
                 self.change(&format!("vm {vm}"), format!("VM {vm}: restart accepted"))
             }
             EventKind::VmEnded { row, .. } => self.vm_ended(row),
-            EventKind::InfrastructureStarted { node, pods } => notice(format!(
-                "{node}: no VM is open any more; {} of infrastructure {} next",
-                plural(*pods, "pod", "pods"),
-                is_are(*pods)
-            )),
+            EventKind::InfrastructureStarted { node, pods } => {
+                let pods_next = plural(*pods, "infrastructure pod", "infrastructure pods");
+                notice(format!("{node}: {pods_next} {} next", agree(*pods, "is", "are")))
+            }
             EventKind::ContactLost => warning("no contact with the API server; trying again"),
             EventKind::ContactRestored { lost_ms } => {
                 let lost = duration(Duration::from_millis(*lost_ms));
@@ -161,6 +162,10 @@ impl Progress {
                 span(self.timeout)
             )),
             EventKind::NodeStarted { node } if self.several_nodes => notice(format!("{node}: its turn")),
+            // The summary is far away where other nodes follow.
+            EventKind::NodeEnded { report } if self.several_nodes && report.verdict != Verdict::Drained => {
+                vec![(Weight::Notice, verdict_line(report))]
+            }
             EventKind::Consented { .. }
             | EventKind::NodeCordoned { .. }
             | EventKind::NodeUncordoned { .. }
@@ -260,17 +265,21 @@ fn plan_words(node: &NodeReport) -> String {
         (VmOutcome::Waits, "waits", "wait"),
         (VmOutcome::Blocks, "blocks", "block"),
     ];
-    let mut vms = Vec::new();
-    for (outcome, one, many) in kinds {
+    let pod_kinds = [PodOutcome::Evicts, PodOutcome::Waits, PodOutcome::Blocks, PodOutcome::Refused];
+    let vms = kinds.map(|(outcome, one, many)| {
         let n = node.vms.iter().filter(|v| v.outcome == outcome).count();
-        if n > 0 {
-            let subject = if vms.is_empty() { plural(n, "VM", "VMs") } else { n.to_string() };
-            vms.push(format!("{subject} {}", super::text::agree(n, one, many)));
-        }
-    }
-    let mut parts: Vec<String> = if vms.is_empty() { Vec::new() } else { vec![vms.join(", ")] };
-    parts.push(super::preview::folded_words(&node.pods));
-    let said: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-    let words = if said.is_empty() { "nothing to do".to_owned() } else { said.join("; ") };
+        (n, agree(n, one, many))
+    });
+    let pods = pod_kinds.map(|outcome| {
+        let n = node.pods.iter().filter(|p| p.outcome == outcome).count();
+        let (one, many) = pod_verb(outcome);
+        (n, agree(n, one, many))
+    });
+    let mut parts = vec![with_noun(vms, "VM", "VMs").join(", ")];
+    parts.push(
+        with_noun(pods, "pod", "pods").into_iter().chain(groups::staying(&node.pods)).collect::<Vec<_>>().join(", "),
+    );
+    parts.retain(|part| !part.is_empty());
+    let words = if parts.is_empty() { "nothing to do".to_owned() } else { parts.join("; ") };
     format!("plan for {}: {words}", node.name)
 }

@@ -11,8 +11,7 @@ use super::style::{Label, Line};
 use super::text::{duration, left};
 use super::words::{activity_label, activity_now, activity_order};
 use super::{Reporter, Streams};
-use crate::event::DrainEvent;
-use crate::event::VmProgress;
+use crate::event::{DrainEvent, EventKind, VmProgress};
 use crate::facts::Key;
 
 /// Shortest time between two pictures: ten a second.
@@ -114,6 +113,11 @@ impl Screen {
         Self { human, streams, multi, picture, size, drawn: None, over: false }
     }
 
+    /// A screen on the process's stderr.
+    pub fn on_stderr(human: Human, streams: Streams, size: Size) -> Self {
+        Self::new(human, streams, ProgressDrawTarget::stderr_with_hz(10), size)
+    }
+
     /// The bars, so that log lines can be written around them by `suspend`.
     pub fn multi(&self) -> MultiProgress {
         self.multi.clone()
@@ -135,8 +139,13 @@ impl Screen {
         let color = self.streams.stderr_color;
         let lines: Vec<String> =
             view(self.human.state(), elapsed, rows, cols).iter().map(|line| line.render(color)).collect();
-        self.picture.set_message(lines.join("\n"));
-        self.picture.force_draw();
+        if lines.is_empty() {
+            // A bar without text would still take a row, and the question must find none of it.
+            let _ = self.multi.clear();
+        } else {
+            self.picture.set_message(lines.join("\n"));
+            self.picture.force_draw();
+        }
     }
 
     fn clear(&mut self) {
@@ -155,7 +164,7 @@ impl fmt::Debug for Screen {
 impl Reporter for Screen {
     fn event(&mut self, event: &DrainEvent) {
         let output = self.human.event(event);
-        if matches!(event.kind, crate::event::EventKind::Ended { .. }) {
+        if matches!(event.kind, EventKind::Ended { .. }) {
             self.clear();
         }
         self.write(&output);

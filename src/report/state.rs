@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::text::{agree, left, plural};
+use super::text::{left, plural};
 use super::words::{activity_order, activity_word};
 use crate::event::{Activity, DrainEvent, EventKind, VmProgress};
 use crate::facts::{Key, PodKey};
@@ -167,8 +167,7 @@ impl NodeState {
         let count = |motion: PodMotion| self.pods.values().filter(|m| **m == motion).count();
         let kinds =
             [(PodMotion::Stopping, "stopping"), (PodMotion::Evicting, "evicting"), (PodMotion::Waiting, "waiting")];
-        let counts = kinds.into_iter().map(|(motion, word)| (count(motion), word)).filter(|(n, _)| *n > 0);
-        with_noun(counts, "pod", "pods")
+        with_noun(kinds.map(|(motion, word)| (count(motion), word)), "pod", "pods")
     }
 }
 
@@ -181,15 +180,10 @@ pub fn activity_counts<'a>(vms: impl IntoIterator<Item = &'a VmProgress>) -> Vec
     with_noun(counts.into_values().map(|(activity, n)| (n, activity_word(activity))), "VM", "VMs")
 }
 
-/// Counts with a word each; the first also carries the noun.
-fn with_noun<'a>(counts: impl Iterator<Item = (usize, &'a str)>, one: &str, many: &str) -> Vec<String> {
+/// Counts with a word each, without zeros; the first also carries the noun.
+pub fn with_noun<'a>(counts: impl IntoIterator<Item = (usize, &'a str)>, one: &str, many: &str) -> Vec<String> {
+    let counts = counts.into_iter().filter(|(n, _)| *n > 0).enumerate();
     counts
-        .enumerate()
         .map(|(i, (n, word))| if i == 0 { format!("{} {word}", plural(n, one, many)) } else { format!("{n} {word}") })
         .collect()
-}
-
-/// `is` or `are`.
-pub fn is_are(n: usize) -> &'static str {
-    agree(n, "is", "are")
 }

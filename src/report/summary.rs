@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::groups;
 use super::lines::has_vm;
 use super::style::{Label, Line, Mark};
-use super::text::{agree, duration, names, plural, reason_row};
-use crate::event::StopReason;
+use super::text::{agree, duration, names, pack, plural, reason_row};
 use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
 /// Names that a line shows before it counts the rest.
@@ -18,8 +17,6 @@ const NAMES: usize = 8;
 pub struct Summary<'a> {
     /// Results, in the order in which the nodes ended.
     pub nodes: &'a [NodeReport],
-    /// Why the run was stopped, where it was.
-    pub stopped: Option<StopReason>,
     /// True if `kubectl safe-drain cancel` exists.
     pub cancel_command: bool,
     /// Columns of the terminal; without it nothing is wrapped.
@@ -32,9 +29,15 @@ pub fn summary(s: &Summary<'_>) -> Vec<Line> {
     for node in s.nodes {
         lines.push(Line::new());
         lines.push(verdict_line(node));
-        lines.extend(left(node, s.width));
-        for rest in [Rest::GoesOn, Rest::MayClear, Rest::Stuck] {
-            lines.extend(remaining(node, rest, s.width));
+        // Rows of a node that had no turn say what was to happen, not what happened.
+        let began = !matches!(node.verdict, Verdict::Refused | Verdict::NotStarted);
+        if began {
+            lines.extend(left(node, s.width));
+        }
+        for rest in [Rest::GoesOn, Rest::MayClear, Rest::Stuck, Rest::Refused] {
+            if began || (rest == Rest::Refused && node.verdict == Verdict::Refused) {
+                lines.extend(remaining(node, rest, s.width));
+            }
         }
     }
     lines.extend(next(s));
@@ -50,15 +53,25 @@ enum Rest {
     MayClear,
     /// A human must act.
     Stuck,
+    /// A flag or consent is missing.
+    Refused,
 }
 
 impl Rest {
-    fn of_vm(row: &VmRow) -> Option<Self> {
-        let moving = row.marked || row.cause.is_some_and(ends_by_itself);
+    fn of_vm(node: &NodeReport, row: &VmRow) -> Option<Self> {
+        let outside =
+            matches!(row.cause, Some(Cause::ExternalOwner | Cause::MigrationMissing | Cause::MigrationFailed));
+        let moving = (row.marked && !outside) || row.cause.is_some_and(ends_by_itself);
         match row.outcome {
             VmOutcome::Blocks if row.waiting_helps != Some(true) => Some(Self::Stuck),
             VmOutcome::Waits | VmOutcome::Pending if moving => Some(Self::GoesOn),
             VmOutcome::Blocks | VmOutcome::Waits | VmOutcome::Pending => Some(Self::MayClear),
+            // In a result these words mean that it happened, whatever had been needed for it.
+            VmOutcome::Restarts | VmOutcome::Returns | VmOutcome::StaysOff | VmOutcome::DownUntilNode
+                if node.verdict == Verdict::Refused && !row.needs.is_empty() =>
+            {
+                Some(Self::Refused)
+            }
             VmOutcome::Migrates
             | VmOutcome::Restarts
             | VmOutcome::Returns
@@ -73,15 +86,10 @@ impl Rest {
 
     fn of_pod(row: &PodRow) -> Option<Self> {
         match row.outcome {
-            PodOutcome::Blocks | PodOutcome::Refused | PodOutcome::Returned if row.waiting_helps != Some(true) => {
-                Some(Self::Stuck)
-            }
+            PodOutcome::Refused => Some(Self::Refused),
+            PodOutcome::Blocks | PodOutcome::Returned if row.waiting_helps != Some(true) => Some(Self::Stuck),
             PodOutcome::Waits | PodOutcome::Pending if row.cause.is_some_and(ends_by_itself) => Some(Self::GoesOn),
-            PodOutcome::Blocks
-            | PodOutcome::Refused
-            | PodOutcome::Returned
-            | PodOutcome::Waits
-            | PodOutcome::Pending => Some(Self::MayClear),
+            PodOutcome::Blocks | PodOutcome::Returned | PodOutcome::Waits | PodOutcome::Pending => Some(Self::MayClear),
             PodOutcome::Evicts
             | PodOutcome::Stays
             | PodOutcome::NotSelected
@@ -93,8 +101,9 @@ impl Rest {
     fn heading(self) -> &'static str {
         match self {
             Self::GoesOn => "Still stopping or migrating (goes on by itself):",
-            Self::MayClear => "Refused for now or not reached (waiting or a second run may clear it):",
+            Self::MayClear => "Refused or not reached yet (waiting or a second run may clear it):",
             Self::Stuck => "Blocked (waiting will not clear it):",
+            Self::Refused => "Refused (a flag or consent is missing):",
         }
     }
 }
@@ -113,7 +122,7 @@ fn ends_by_itself(cause: Cause) -> bool {
 }
 
 /// `node n1: blocked after 3m 04s; it stays cordoned`.
-fn verdict_line(node: &NodeReport) -> Line {
+pub fn verdict_line(node: &NodeReport) -> Line {
     let took = duration(Duration::try_from_secs_f64(node.elapsed_seconds).unwrap_or_default());
     let (label, words) = match node.verdict {
         Verdict::Drained | Verdict::Clear if node.exit_code == 5 => {
@@ -150,13 +159,16 @@ fn is_drained(node: &NodeReport) -> bool {
 /// What left the node, and where it runs now.
 fn left(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
-    for outcome in [VmOutcome::Down, VmOutcome::Lost] {
-        let words = if outcome == VmOutcome::Down { "should run again and do not" } else { "are lost with the node" };
+    let bad_ends = [
+        (VmOutcome::Down, "should run again and does not:", "should run again and do not:"),
+        (VmOutcome::Lost, "is lost with its node:", "are lost with their node:"),
+    ];
+    for (outcome, one, many) in bad_ends {
         let rows: Vec<&VmRow> = node.vms.iter().filter(|v| v.outcome == outcome).collect();
         if !rows.is_empty() {
-            let head = format!("{}, that {words}:", plural(rows.len(), "VM", "VMs"));
+            let head = format!("{} {}", plural(rows.len(), "VM", "VMs"), agree(rows.len(), one, many));
             lines.push(Line::plain("  ").with(Label::Bad, head));
-            lines.extend(groups::vms(rows).iter().flat_map(|g| g.lines(4, width)));
+            lines.extend(groups::vms(rows).iter().flat_map(|g| g.entry(4, width)));
         }
     }
     let kinds = [
@@ -173,12 +185,12 @@ fn left(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
         if !places.is_empty() {
             let head = Line::plain("  ").and(Line::marked(mark));
             let count = plural(places.len(), "VM", "VMs");
-            lines.extend(listed(head, &format!("{count} {words}: "), &names(&places, NAMES), width));
+            lines.extend(listed(head, &format!("{count} {words}: "), &places, width));
         }
     }
     lines.extend(pods_left(node));
     let skipped = node.pods.iter().filter(|p| p.outcome == PodOutcome::Skipped);
-    lines.extend(groups::pods(skipped).iter().flat_map(|g| g.lines(2, width)));
+    lines.extend(groups::pods(skipped).iter().flat_map(|g| g.sentence(2, width)));
     lines
 }
 
@@ -210,76 +222,57 @@ fn place(row: &VmRow) -> String {
     }
 }
 
-/// A head and a list that wraps under it.
-fn listed(mark: Line, head: &str, list: &str, width: Option<usize>) -> Vec<Line> {
-    let flat = mark.clone().with(Label::Plain, head).with(Label::Plain, list);
-    match width {
-        Some(w) if flat.width() > w => std::iter::once(mark.with(Label::Plain, head))
-            .chain(reason_row(Line::plain("      "), list, None, Some(w)))
-            .collect(),
-        _ => vec![flat],
-    }
+/// A head and a list, in lines that break between its members only.
+fn listed(mark: Line, head: &str, places: &[String], width: Option<usize>) -> Vec<Line> {
+    let list = names(places, NAMES);
+    let flat = mark.clone().with(Label::Plain, head).with(Label::Plain, &list);
+    let Some(width) = width.filter(|w| flat.width() > *w) else { return vec![flat] };
+    let under = pack(list.split_inclusive(", ").map(str::trim_end), width.saturating_sub(6));
+    let under = under.into_iter().map(|text| Line::plain("      ").with(Label::Plain, text));
+    std::iter::once(mark.with(Label::Plain, head)).chain(under).collect()
 }
 
 /// The rows that remain in one way, grouped by their reason.
 fn remaining(node: &NodeReport, rest: Rest, width: Option<usize>) -> Vec<Line> {
-    let vms = node.vms.iter().filter(|v| Rest::of_vm(v) == Some(rest));
+    let vms = node.vms.iter().filter(|v| Rest::of_vm(node, v) == Some(rest));
     let pods = node.pods.iter().filter(|p| Rest::of_pod(p) == Some(rest));
     let groups: Vec<groups::Group> = groups::vms(vms).into_iter().chain(groups::pods(pods)).collect();
     if groups.is_empty() {
         return Vec::new();
     }
     let head = Line::plain("  ").with(Label::Heading, rest.heading());
-    std::iter::once(head).chain(groups.iter().flat_map(|g| g.lines(4, width))).collect()
+    std::iter::once(head).chain(groups.iter().flat_map(|g| g.entry(4, width))).collect()
 }
+
+/// A command and when to type it.
+type Step = (String, String);
 
 /// What to type next, in aligned columns.
 fn next(s: &Summary<'_>) -> Vec<Line> {
-    let mut steps: Vec<(String, String)> = Vec::new();
-    let mut notes: Vec<String> = Vec::new();
-    let all = || s.nodes.iter().flat_map(|n| &n.vms);
-    for row in all().filter(|v| v.outcome == VmOutcome::StaysOff) {
-        if has_vm(row) {
-            steps.push((
-                format!("virtctl start {} -n {}", row.name, row.namespace),
-                "it stays off until then".to_owned(),
-            ));
-        } else {
-            notes.push(format!("{} has no VirtualMachine that could start it: create it again.", row.display_name()));
-        }
-    }
-    for node in s.nodes.iter().filter(|n| n.cordoned_now && is_drained(n)) {
-        let back: Vec<String> =
-            node.vms.iter().filter(|v| v.outcome == VmOutcome::DownUntilNode).map(VmRow::display_name).collect();
-        let back = if back.is_empty() { String::new() } else { format!("; {} can run again then", names(&back, 3)) };
+    let began: Vec<&NodeReport> = s.nodes.iter().filter(|n| n.verdict != Verdict::Refused).collect();
+    let (mut steps, mut notes) = starts(&began);
+    for node in began.iter().filter(|n| n.cordoned_now && is_drained(n)) {
+        let down = node.vms.iter().filter(|v| v.outcome == VmOutcome::DownUntilNode);
+        let down: Vec<String> = down.map(VmRow::display_name).collect();
+        let back = if down.is_empty() { String::new() } else { format!(", then {} can run again", names(&down, 3)) };
         steps.push((format!("kubectl uncordon {}", node.name), format!("when the maintenance is done{back}")));
     }
-    for node in s.nodes.iter().filter(|n| !is_drained(n) && n.verdict != Verdict::Refused) {
-        let stuck = node.vms.iter().any(|v| Rest::of_vm(v) == Some(Rest::Stuck))
-            || node.pods.iter().any(|p| Rest::of_pod(p) == Some(Rest::Stuck));
-        let again = if stuck { "to go on, after what is said above" } else { "to go on: it resumes what has begun" };
-        steps.push((format!("kubectl safe-drain {}", node.name), again.to_owned()));
-        if !node.cordoned_now {
-            continue;
-        }
-        if s.cancel_command {
-            steps.push((format!("kubectl safe-drain cancel {}", node.name), "to give up".to_owned()));
-            continue;
-        }
-        steps.push((format!("kubectl uncordon {}", node.name), "to give up".to_owned()));
-        let marked: Vec<String> = node.vms.iter().filter(|v| v.marked).map(VmRow::display_name).collect();
-        if !marked.is_empty() {
-            let (is, them) = (agree(marked.len(), "stays", "stay"), agree(marked.len(), "it", "them"));
-            notes.push(format!(
-                "An uncordon does not stop migrations: {} {is} marked for evacuation and KubeVirt goes on migrating {them}.",
-                names(&marked, NAMES)
-            ));
-        }
+    let undone: Vec<&NodeReport> = began.into_iter().filter(|n| !is_drained(n)).collect();
+    if !undone.is_empty() {
+        let stuck = |n: &NodeReport| {
+            n.vms.iter().any(|v| Rest::of_vm(n, v) == Some(Rest::Stuck))
+                || n.pods.iter().any(|p| Rest::of_pod(p) == Some(Rest::Stuck))
+        };
+        let after = if undone.iter().any(|n| stuck(n)) { ", once the above is done" } else { "" };
+        let again = format!("kubectl safe-drain {}", node_names(&undone));
+        steps.push((again, format!("to go on{after}; it resumes what has begun")));
+        let (step, note) = give_up(s.cancel_command, &undone);
+        steps.extend(step);
+        notes.extend(note);
     }
     let mut lines = Vec::new();
     if !steps.is_empty() || !notes.is_empty() {
-        lines.push(Line::new());
-        lines.push(Line::new().with(Label::Heading, "Next:"));
+        lines.extend([Line::new(), Line::new().with(Label::Heading, "Next:")]);
     }
     let widest = steps.iter().map(|(command, _)| Line::plain(command).width()).max().unwrap_or(0);
     for (command, when) in steps {
@@ -288,4 +281,41 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
     }
     lines.extend(notes.iter().flat_map(|note| reason_row(Line::plain("  "), note, None, s.width)));
     lines
+}
+
+/// A command for each VM that stays off, and a note for each that no command can start.
+fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
+    let began = nodes.iter().filter(|n| n.verdict != Verdict::NotStarted);
+    let off = began.flat_map(|n| &n.vms).filter(|v| v.outcome == VmOutcome::StaysOff);
+    let (startable, alone): (Vec<&VmRow>, Vec<&VmRow>) = off.partition(|v| has_vm(v));
+    let start =
+        |v: &&VmRow| (format!("virtctl start {} -n {}", v.name, v.namespace), "it stays off until then".to_owned());
+    let note = |v: &&VmRow| format!("{} has no VirtualMachine that could start it: create it again.", v.display_name());
+    (startable.iter().map(start).collect(), alone.iter().map(note).collect())
+}
+
+/// How to give up on nodes that are not drained, and what goes on even then.
+fn give_up(cancel_command: bool, undone: &[&NodeReport]) -> (Option<Step>, Option<String>) {
+    let is_marked = |n: &NodeReport| n.vms.iter().any(|v| v.marked);
+    let chosen = |wanted: &dyn Fn(&NodeReport) -> bool| -> Option<String> {
+        let nodes: Vec<&NodeReport> = undone.iter().copied().filter(|n| wanted(n)).collect();
+        (!nodes.is_empty()).then(|| node_names(&nodes))
+    };
+    if cancel_command {
+        let nodes = chosen(&|n| (n.cordoned_now && !n.cordoned_before) || is_marked(n));
+        let why = "to give up: lifts the cordon, cancels evacuations";
+        return (nodes.map(|nodes| (format!("kubectl safe-drain cancel {nodes}"), why.to_owned())), None);
+    }
+    let nodes = chosen(&|n| n.cordoned_now && !n.cordoned_before);
+    let step = nodes.map(|nodes| (format!("kubectl uncordon {nodes}"), "to give up".to_owned()));
+    let marked: Vec<String> =
+        undone.iter().flat_map(|n| &n.vms).filter(|v| v.marked).map(VmRow::display_name).collect();
+    let (is, them) = (agree(marked.len(), "stays", "stay"), agree(marked.len(), "it", "them"));
+    let list = names(&marked, NAMES);
+    let note = format!("{list} {is} marked for evacuation: KubeVirt goes on migrating {them}, even after an uncordon.");
+    (step, (!marked.is_empty()).then_some(note))
+}
+
+fn node_names(nodes: &[&NodeReport]) -> String {
+    nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>().join(" ")
 }

@@ -65,8 +65,13 @@ pub fn stamp(elapsed: Duration) -> String {
 
 /// Breaks a text between words so that each part fits a width. A word longer than that stays whole.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    pack(text.split_whitespace(), width)
+}
+
+/// Puts words into lines that fit a width; a word, whatever it holds, is never broken.
+pub fn pack<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.width() + 1 + word.width() <= width => {
                 line.push(' ');

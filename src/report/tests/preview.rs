@@ -76,12 +76,12 @@ fn a_clean_node_is_short() {
     let nodes = [report(Verdict::Clear, 0, Vec::new(), pods)];
     insta::assert_snapshot!(shown(&server(), &nodes, 0, None), @r"
     Preview of draining node-0 (nothing was changed)
-    context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · no VMs, 3 other pods
+    context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · no VMs, 3 pods
 
-      2 pods are evicted, 1 stays (1 DaemonSet)
+      2 pods are evicted, 1 stays (DaemonSet)
 
     Nothing stands in the way.
-    Exit code of the drain: 0 (drained, and every VM runs again or was agreed to stay down)
+    Exit code of the drain: 0
     ");
 }
 
@@ -101,9 +101,9 @@ fn without_kubevirt_nothing_speaks_of_vms() {
     assert!(!page.contains("VM"), "{page}");
     insta::assert_snapshot!(page, @r"
     Preview of draining node-0 (nothing was changed)
-    context prod · Kubernetes v1.36.3 · 10 other pods
+    context prod · Kubernetes v1.36.3 · 10 pods
 
-    ✗ shop/cart-0 blocks: budget shop/cart never allows it: minAvailable 1 of 1 → scale it up or relax the budget
+    ✗ pod shop/cart-0 blocks: budget shop/cart never allows it: minAvailable 1 of 1 → scale it up or relax the budget
     ? 5 pods wait: the budget allows 1 eviction at a time and has given it out (budget shop/web)
         shop/web-7d9f-1, shop/web-7d9f-2, shop/web-7d9f-3 and 2 more
       1 pod is evicted, 3 stay (2 DaemonSet, 1 static)
@@ -154,7 +154,7 @@ fn refusals_name_their_flags_and_two_nodes_have_sections() {
     Preview of draining node-0, node-1 (nothing was changed)
     context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible
 
-    Node node-0 · 3 VMs, no other pods
+    Node node-0 · refused · 3 VMs, no other pods
 
       VM                 STRATEGY            ON DRAIN              BECAUSE
     ✗ tenant-a/db-0      LiveMigrate, stale  blocks                disk root is ReadWriteOnce; a restart gives it
@@ -167,18 +167,18 @@ fn refusals_name_their_flags_and_two_nodes_have_sections() {
                                                                    loses the data of scratch
                                                                    → add --allow-vm-down
 
-    Node node-1 · no VMs, 8 other pods, cordoned already
+    Node node-1 · refused · no VMs, 8 pods, cordoned already
 
     ✗ 6 pods are refused: no controller brings it back → add --force
         shop/a, shop/b, shop/c and 3 more
-    ✗ shop/cache-0 is refused: emptyDir cache would be lost → add --delete-emptydir-data
+    ✗ pod shop/cache-0 is refused: emptyDir cache would be lost → add --delete-emptydir-data
       1 is not selected
 
     Warning: web-1 may take 1h to stop, longer than --timeout=30m: use --timeout=65m
     Warning: PersistentVolumes cannot be listed: what depends on them is unknown
 
     Blocked: 2 VMs. With --restart-stale: 1 blocked. With --restart-stale --allow-vm-down: none blocked.
-    Refused: 1 VM, 7 pods without --allow-vm-down --force --delete-emptydir-data.
+    Refused: 1 VM without --allow-vm-down, 6 pods without --force, 1 pod without --delete-emptydir-data.
     Exit code of the drain: 4 (refused before anything changes: consent or a flag is missing)
     ");
 }

@@ -138,7 +138,7 @@ fn a_drain_in_a_log() {
     ------- stderr -------
     [   0.4s] draining node-0 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     Warning: PersistentVolumes cannot be listed
-    [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 3 stay (2 DaemonSet, 1 static)
+    [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 5 wait, 3 stay (2 DaemonSet, 1 static)
     [   0.5s] VM tenant-a/db-0: restart accepted
     [   0.6s] VM tenant-a/web-1: queued behind 2
     [   0.7s] pod shop/web-7d9f-1 waits: budget shop/web needs 3 and has 3
@@ -151,18 +151,18 @@ fn a_drain_in_a_log() {
     [ 103.0s] 1 VM migrating, 1 blocked, 28m left
     Warning: no contact with the API server; trying again
     [ 152.0s] contact with the API server again after 2s
-    [ 170.1s] node-0: no VM is open any more; 1 pod of infrastructure is next
+    [ 170.1s] node-0: 1 infrastructure pod is next
 
     node node-0 not drained: blocked, after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
       ✓ 1 VM restarted: tenant-a/db-0 → node-1
-      ✓ 3 pods gone; 1 stays (1 DaemonSet)
+      ✓ 3 pods gone; 1 stays (DaemonSet)
       Blocked (waiting will not clear it):
-        ✗ tenant-a/pinned-1: disk root is ReadWriteOnce; its VM template asks for LiveMigrate → set the template's evictionStrategy, then restart
+        ✗ VM tenant-a/pinned-1: disk root is ReadWriteOnce; its VM template asks for LiveMigrate → set the template's evictionStrategy, then restart
 
     Next:
-      kubectl safe-drain node-0         to go on, after what is said above
-      kubectl safe-drain cancel node-0  to give up
+      kubectl safe-drain node-0         to go on, once the above is done; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon, cancels evacuations
     ");
 }
 
@@ -205,14 +205,14 @@ fn a_dry_run_has_its_table_on_stdout_and_nothing_twice() {
     ]);
     insta::assert_snapshot!(play(options, &events), @r"
     Preview of draining node-0 (nothing was changed)
-    context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · no VMs, 1 other pod
+    context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · no VMs, 1 pod
 
       1 pod is evicted
 
     Warning: PersistentVolumes cannot be listed
 
     Nothing stands in the way.
-    Exit code of the drain: 0 (drained, and every VM runs again or was agreed to stay down)
+    Exit code of the drain: 0
     ------- stderr -------
     ");
     let failed = script(vec![
@@ -275,19 +275,107 @@ fn an_interrupt_is_said_at_once() {
     ------- stderr -------
     [   0.4s] draining node-0 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     Warning: PersistentVolumes cannot be listed
-    [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 3 stay (2 DaemonSet, 1 static)
+    [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 5 wait, 3 stay (2 DaemonSet, 1 static)
     [   0.5s] VM tenant-a/db-0: restart accepted
     [   0.6s] VM tenant-a/web-1: queued behind 2
     Warning: interrupted (Ctrl-C): nothing new is evicted or restarted; a second signal ends at once
 
     node node-0 not drained: interrupted after 3m 04s; it stays cordoned
-        1 stays (1 DaemonSet)
+        1 stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
-        ? tenant-a/web-1: queued; it still runs here
+        ? VM tenant-a/web-1: queued; it still runs here
 
     Next:
-      kubectl safe-drain node-0  to go on: it resumes what has begun
+      kubectl safe-drain node-0  to go on; it resumes what has begun
       kubectl uncordon node-0    to give up
-      An uncordon does not stop migrations: tenant-a/web-1 stays marked for evacuation and KubeVirt goes on migrating it.
+      tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
+    ");
+}
+
+#[test]
+fn a_refusal_says_which_flag_is_missing() {
+    let bare = PodRow {
+        cause: Some(Cause::Unmanaged),
+        needs: vec!["--force"],
+        because: "no controller brings it back".into(),
+        ..pod("shop", "debug", PodOutcome::Refused)
+    };
+    let off = VmRow {
+        needs: vec!["--allow-vm-down"],
+        ..vm("legacy-1", VmOutcome::StaysOff, "runStrategy Manual: nothing starts it again")
+    };
+    let events = script(vec![
+        (400, connected()),
+        (420, EventKind::Planned { nodes: vec![report(Verdict::Refused, 4, vec![off], vec![bare])] }),
+        (
+            430,
+            EventKind::Ended { exit_code: 4, error: Some("consent or a flag is missing; nothing was changed".into()) },
+        ),
+    ]);
+    insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
+    ------- stderr -------
+    [   0.4s] draining node-0 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
+    [   0.4s] plan for node-0: 1 VM stays off; 1 pod is refused
+
+    node node-0 not drained: refused before anything changed; it is not cordoned
+      Refused (a flag or consent is missing):
+        ! VM tenant-a/legacy-1: runStrategy Manual: nothing starts it again → add --allow-vm-down
+        ✗ pod shop/debug: no controller brings it back → add --force
+    error: consent or a flag is missing; nothing was changed
+    ");
+}
+
+#[test]
+fn several_nodes_say_whose_turn_it_is() {
+    let other = || "node-1".to_owned();
+    let done = result(Verdict::Drained, 0, Vec::new(), vec![web(0, PodOutcome::Evicts, "")]);
+    let blocked = NodeReport { name: other(), ..result(Verdict::Blocked, 3, vec![pinned()], Vec::new()) };
+    let events = script(vec![
+        (
+            400,
+            EventKind::Connected {
+                server: server(),
+                nodes: vec![node(), other()],
+                timeout_seconds: 1800,
+                started_at: started_at(),
+            },
+        ),
+        (500, EventKind::NodeCordoned { node: node(), already: false }),
+        (510, EventKind::NodeCordoned { node: other(), already: false }),
+        (520, EventKind::NodeStarted { node: node() }),
+        (530, EventKind::PodEvicting { node: node(), pod: pod_key("web-7d9f-0"), launcher: false }),
+        (
+            70_000,
+            EventKind::PodGone { node: node(), pod: pod_key("web-7d9f-0"), launcher: false, how: PodExit::Evicted },
+        ),
+        (70_100, EventKind::NodeEnded { report: done }),
+        (70_200, EventKind::NodeStarted { node: other() }),
+        (71_000, EventKind::NodeEnded { report: blocked }),
+        (71_100, EventKind::Ended { exit_code: 3, error: None }),
+    ]);
+    insta::assert_snapshot!(play(HumanOptions { cancel_command: true, ..HumanOptions::default() }, &events), @r"
+    node/node-0 cordoned
+    node/node-1 cordoned
+    evicting pod shop/web-7d9f-0
+    pod/web-7d9f-0 evicted
+    node/node-0 drained
+    ------- stderr -------
+    [   0.4s] draining node-0, node-1 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m per node
+    [   0.5s] node-0: its turn
+    [  61.0s] node-0: 1 pod evicting, 28m left
+    [  70.2s] node-1: its turn
+    [  71.0s] node node-1 not drained: blocked, after 3m 04s; it stays cordoned
+
+    node node-0 drained in 3m 04s
+      ✓ 1 pod gone
+
+    node node-1 not drained: blocked, after 3m 04s; it stays cordoned
+      Blocked (waiting will not clear it):
+        ✗ VM tenant-a/pinned-1: disk root is ReadWriteOnce; its VM template asks for LiveMigrate → set the template's evictionStrategy, then restart
+
+    Next:
+      kubectl uncordon node-0           when the maintenance is done
+      kubectl safe-drain node-1         to go on, once the above is done; it resumes what has begun
+      kubectl safe-drain cancel node-1  to give up: lifts the cordon, cancels evacuations
     ");
 }

@@ -14,7 +14,9 @@ use crate::report::{Reporter, Streams};
 
 fn state(events: &[DrainEvent]) -> State {
     let mut state = State::default();
-    events.iter().for_each(|event| state.event(event));
+    for event in events {
+        state.event(event);
+    }
     state
 }
 
@@ -84,7 +86,9 @@ fn the_picture_follows_ticks_and_is_gone_at_the_end() {
     let (term, stdout) = (InMemoryTerm::new(24, 80), Sink::default());
     let mut screen = screen(&term, &stdout);
     let events = drain();
-    events[..15].iter().for_each(|event| screen.event(event));
+    for event in &events[..15] {
+        screen.event(event);
+    }
     screen.tick(Duration::from_millis(20_300));
     insta::assert_snapshot!(term.contents(), @r"
     Draining node-0 · 19s, 29m left
@@ -95,7 +99,9 @@ fn the_picture_follows_ticks_and_is_gone_at_the_end() {
     assert!(term.contents().contains("running 8s"), "not more than ten pictures a second");
     screen.tick(Duration::from_millis(21_300));
     assert!(term.contents().contains("running 9s"), "{}", term.contents());
-    events[15..].iter().for_each(|event| screen.event(event));
+    for event in &events[15..] {
+        screen.event(event);
+    }
     assert_eq!(term.contents(), "");
     assert!(stdout.text().ends_with("virtualmachine.kubevirt.io/db-0 restarted\n"), "{}", stdout.text());
 }
@@ -104,9 +110,23 @@ fn the_picture_follows_ticks_and_is_gone_at_the_end() {
 fn a_dropped_screen_leaves_the_terminal_clean() {
     let (term, stdout) = (InMemoryTerm::new(24, 80), Sink::default());
     let mut screen = screen(&term, &stdout);
-    drain()[..10].iter().for_each(|event| screen.event(event));
+    for event in &drain()[..10] {
+        screen.event(event);
+    }
     screen.tick(Duration::from_secs(5));
     assert!(!term.contents().is_empty());
     drop(screen);
     assert_eq!(term.contents(), "");
+}
+
+#[test]
+fn before_its_first_node_the_screen_takes_no_row() {
+    let (term, stdout) = (InMemoryTerm::new(24, 80), Sink::default());
+    let mut screen = screen(&term, &stdout);
+    for event in &drain()[..3] {
+        screen.event(event);
+    }
+    screen.tick(Duration::from_secs(5));
+    assert_eq!(term.contents(), "");
+    assert!(!term.moves_since_last_check().contains("Str"));
 }

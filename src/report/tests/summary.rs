@@ -1,9 +1,8 @@
 use super::*;
-use crate::event::StopReason;
 use crate::report::summary::{Summary, summary};
 
 fn shown(nodes: &[NodeReport], cancel_command: bool) -> String {
-    text(&summary(&Summary { nodes, stopped: None, cancel_command, width: Some(100) }))
+    text(&summary(&Summary { nodes, cancel_command, width: Some(100) }))
 }
 
 fn moved(name: &str, outcome: VmOutcome, to: &str) -> VmRow {
@@ -29,7 +28,7 @@ fn drained() {
     node node-0 drained in 3m 04s
       ✓ 2 VMs migrated: tenant-a/web-1 → node-2, tenant-a/web-2 → node-1
       ✓ 1 VM restarted: tenant-a/db-0 → node-1
-      ✓ 12 pods gone; 1 stays (1 DaemonSet)
+      ✓ 12 pods gone; 1 stays (DaemonSet)
 
     Next:
       kubectl uncordon node-0  when the maintenance is done
@@ -57,23 +56,21 @@ fn blocked_says_what_remains_why_and_what_to_do() {
     insta::assert_snapshot!(shown(&[result(Verdict::Blocked, 3, vms, pods)], true), @r"
     node node-0 not drained: blocked, after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
-      ✓ 12 pods gone; 1 stays (1 DaemonSet)
-      Still stopping or migrating (goes on by itself):
-        ? tenant-a/ext-1: the controller that owns it must act (nothing here can)
+      ✓ 12 pods gone; 1 stays (DaemonSet)
+      Refused or not reached yet (waiting or a second run may clear it):
+        ? VM tenant-a/ext-1: the controller that owns it must act (nothing here can)
       Blocked (waiting will not clear it):
-        ✗ 2 VMs:
-            disk root is ReadWriteOnce; a restart gives it LiveMigrateIfPossible
-            → add --restart-stale
-            tenant-a/db-0, tenant-a/db-1
-        ✗ tenant-a/pinned-1:
+        ✗ VMs tenant-a/db-0, tenant-a/db-1:
+            disk root is ReadWriteOnce; a restart gives it LiveMigrateIfPossible → add --restart-stale
+        ✗ VM tenant-a/pinned-1:
             disk root is ReadWriteOnce; its VM template asks for LiveMigrate
             → set the template's evictionStrategy, then restart
-        ✗ 6 pods block: budget shop/cart never allows it: minAvailable 100% → relax the budget
-            shop/cart-0, shop/cart-1, shop/cart-2 and 3 more
+        ✗ pods shop/cart-0, shop/cart-1, shop/cart-2 and 3 more:
+            budget shop/cart never allows it: minAvailable 100% → relax the budget
 
     Next:
-      kubectl safe-drain node-0         to go on, after what is said above
-      kubectl safe-drain cancel node-0  to give up
+      kubectl safe-drain node-0         to go on, once the above is done; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon, cancels evacuations
     ");
 }
 
@@ -95,20 +92,20 @@ fn timeout_has_three_lists() {
     insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vms, pods)], false), @r"
     node node-0 not drained: timeout after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
-      ✓ 3 pods gone; 1 stays (1 DaemonSet)
+      ✓ 3 pods gone; 1 stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
-        ? tenant-a/hang-1: migrating for 14m 02s, attempt 2; it still runs here
-        ? tenant-a/web-2: its migration waits for a slot
-        ? shop/slow-0 is not gone: stopping, up to 59m left
-      Refused for now or not reached (waiting or a second run may clear it):
-        ? tenant-a/win-1: may take 1h to stop, longer than was left
-        ? shop/web-7d9f-1 is not gone: budget shop/web needs 3 and has 3
+        ? VM tenant-a/hang-1: migrating for 14m 02s, attempt 2; it still runs here
+        ? VM tenant-a/web-2: its migration waits for a slot
+        ? pod shop/slow-0: stopping, up to 59m left
+      Refused or not reached yet (waiting or a second run may clear it):
+        ? VM tenant-a/win-1: may take 1h to stop, longer than was left
+        ? pod shop/web-7d9f-1: budget shop/web needs 3 and has 3
 
     Next:
-      kubectl safe-drain node-0  to go on: it resumes what has begun
+      kubectl safe-drain node-0  to go on; it resumes what has begun
       kubectl uncordon node-0    to give up
-      An uncordon does not stop migrations: tenant-a/hang-1, tenant-a/web-2 stay marked for evacuation
-      and KubeVirt goes on migrating them.
+      tenant-a/hang-1, tenant-a/web-2 stay marked for evacuation: KubeVirt goes on migrating them, even
+      after an uncordon.
     ");
 }
 
@@ -118,20 +115,18 @@ fn interrupted_and_not_started() {
     let first = result(Verdict::Interrupted, 130, vms, vec![daemon("cni-x1")]);
     let second = NodeReport { name: "node-1".into(), ..result(Verdict::NotStarted, 1, Vec::new(), Vec::new()) };
     let nodes = [first, second];
-    let s = Summary { nodes: &nodes, stopped: Some(StopReason::Interrupt), cancel_command: true, width: None };
+    let s = Summary { nodes: &nodes, cancel_command: true, width: None };
     insta::assert_snapshot!(text(&summary(&s)), @r"
     node node-0 not drained: interrupted after 3m 04s; it stays cordoned
-        1 stays (1 DaemonSet)
+        1 stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
-        ? tenant-a/web-1: migrating to node-2 for 12s; it still runs here
+        ? VM tenant-a/web-1: migrating to node-2 for 12s; it still runs here
 
     node node-1 not started; it stays cordoned
 
     Next:
-      kubectl safe-drain node-0         to go on: it resumes what has begun
-      kubectl safe-drain cancel node-0  to give up
-      kubectl safe-drain node-1         to go on: it resumes what has begun
-      kubectl safe-drain cancel node-1  to give up
+      kubectl safe-drain node-0 node-1         to go on; it resumes what has begun
+      kubectl safe-drain cancel node-0 node-1  to give up: lifts the cordon, cancels evacuations
     ");
 }
 
@@ -150,18 +145,18 @@ fn vms_that_stay_down_have_their_next_step() {
     pods.extend((0..14).map(|n| pod("shop", &format!("other-{n}"), PodOutcome::NotSelected)));
     insta::assert_snapshot!(shown(&[result(Verdict::Drained, 5, vec![alone, bound, down, off], pods)], true), @r"
     node node-0 drained in 3m 04s, but not every VM runs again; 14 other pods remain; the node is not empty
-      1 VM, that should run again and do not:
-        ✗ tenant-a/gpu-1:
+      1 VM should run again and does not:
+        ✗ VM tenant-a/gpu-1:
             no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/A10
             → free a GPU on another node
       ! 2 VMs shut down and off: tenant-a/alone, tenant-a/legacy-1
       ! 1 VM down until the node is back: tenant-a/disk-1
-      ✓ 1 pod gone; 1 stays (1 DaemonSet)
+      ✓ 1 pod gone; 1 stays (DaemonSet)
 
     Next:
       virtctl start legacy-1 -n tenant-a  it stays off until then
-      kubectl uncordon node-0             when the maintenance is done; tenant-a/disk-1 can run again
-                                          then
+      kubectl uncordon node-0             when the maintenance is done, then tenant-a/disk-1 can run
+                                          again
       tenant-a/alone has no VirtualMachine that could start it: create it again.
     ");
 }
@@ -176,7 +171,7 @@ fn refused_needs_no_next_step() {
     };
     insta::assert_snapshot!(shown(&[report(Verdict::Refused, 4, Vec::new(), vec![bare])], true), @r"
     node node-0 not drained: refused before anything changed; it is not cordoned
-      Blocked (waiting will not clear it):
-        ✗ shop/a is refused: no controller brings it back → add --force
+      Refused (a flag or consent is missing):
+        ✗ pod shop/a: no controller brings it back → add --force
     ");
 }
