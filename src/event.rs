@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::exit::ExitCode;
 use crate::facts::{Key, PodKey};
 use crate::outcome::{Cause, NodeReport, PodRow, VmRow};
 
@@ -119,6 +120,17 @@ pub enum Consent {
     Answer,
     /// The question was answered with no.
     Declined,
+}
+
+impl StopReason {
+    /// The code of an end by that signal.
+    pub const fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Interrupt => ExitCode::Interrupted,
+            Self::Terminate => ExitCode::Terminated,
+            Self::HangUp => ExitCode::Hangup,
+        }
+    }
 }
 
 /// Kinds of events.
@@ -279,5 +291,8 @@ pub enum EventKind {
         exit_code: u8,
         /// The error that ended it, where one did.
         error: Option<String>,
+        /// What to do about it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        hints: Vec<String>,
     },
 }

@@ -54,6 +54,11 @@ impl ExitCode {
         self as u8
     }
 
+    /// The code with that number; a number that is none of ours counts as [`Self::Failed`].
+    pub fn from_code(number: u8) -> Self {
+        Self::TABLE.iter().map(|(code, _)| *code).find(|code| code.code() == number).unwrap_or(Self::Failed)
+    }
+
     /// What it means, in one line.
     pub fn meaning(self) -> &'static str {
         Self::TABLE.iter().find(|(code, _)| *code == self).map_or("", |(_, meaning)| *meaning)

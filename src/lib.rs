@@ -13,6 +13,7 @@
 pub mod answer;
 pub mod classify;
 pub mod cli;
+pub mod cluster;
 pub mod error;
 pub mod event;
 pub mod exit;
@@ -22,4 +23,6 @@ pub mod machine;
 pub mod outcome;
 pub mod plan;
 pub mod report;
+pub mod run;
 pub mod settings;
+pub mod signal;

@@ -618,16 +618,26 @@ impl LabelSelector {
     /// True if the labels satisfy every requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels.iter().all(|(k, v)| labels.get(k) == Some(v))
-            && self.expressions.iter().all(|(key, operator, values)| {
-                let value = labels.get(key);
-                match operator.as_str() {
-                    "In" => value.is_some_and(|v| values.contains(v)),
-                    "NotIn" => value.is_none_or(|v| !values.contains(v)),
-                    "Exists" => value.is_some(),
-                    "DoesNotExist" => value.is_none(),
-                    _ => false,
-                }
-            })
+            && self
+                .expressions
+                .iter()
+                .all(|(key, operator, values)| holds(operator, labels.get(key).map(String::as_str), values))
+    }
+}
+
+/// Whether a value (`None`: the key is absent) satisfies an operator of a label or node selector. `NotIn` also holds for
+/// an absent key, as in Kubernetes; an unknown operator never holds.
+pub fn holds(operator: &str, value: Option<&str>, values: &[String]) -> bool {
+    let listed = |v: &str| values.iter().any(|x| x == v);
+    let numbers = || value?.parse::<i64>().ok().zip(values.first()?.parse::<i64>().ok());
+    match operator {
+        "In" => value.is_some_and(listed),
+        "NotIn" => !value.is_some_and(listed),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => numbers().is_some_and(|(a, b)| a > b),
+        "Lt" => numbers().is_some_and(|(a, b)| a < b),
+        _ => false,
     }
 }
 

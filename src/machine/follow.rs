@@ -242,7 +242,7 @@ impl VmRun {
                     return;
                 }
                 let row = &mut self.item.row;
-                row.outcome = good;
+                row.outcome = if good == VmOutcome::DownUntilNode { VmOutcome::Restarts } else { good };
                 row.cause = None;
                 row.waiting_helps = None;
                 row.remedy = None;
@@ -257,20 +257,33 @@ impl VmRun {
             (_, VmiPhase::Succeeded | VmiPhase::Failed) => {
                 self.is_down("its new VMI ended at once".to_owned(), core, place, now);
             }
-            _ => self.not_running_yet(&new, deadline, core, place, now),
+            _ => self.not_running_yet(&new, good, deadline, core, place, now),
         }
     }
 
-    fn not_running_yet(&mut self, new: &VmiFacts, deadline: Duration, core: &mut Core, place: &Place, now: Duration) {
+    fn not_running_yet(
+        &mut self,
+        new: &VmiFacts,
+        good: VmOutcome,
+        deadline: Duration,
+        core: &mut Core,
+        place: &Place,
+        now: Duration,
+    ) {
         let target = new.node.clone().map(|n| (n, None));
         if let Some(text) = &new.unschedulable {
+            if good == VmOutcome::DownUntilNode {
+                // As foreseen and agreed to.
+                self.item.row.because = format!("only this node can run it: {text}");
+                return self.close(Closed::Left, core, place, now);
+            }
             let since = match &self.unschedulable {
                 Some((before, since)) if before == text => *since,
                 _ => now,
             };
             self.unschedulable = Some((text.clone(), since));
             if now >= since + UNSCHEDULABLE_BOUND {
-                if self.item.row.outcome == VmOutcome::Restarts {
+                if good == VmOutcome::Restarts {
                     core.brake.stopped = Some(format!("{} found no node after its restart", self.item.vmi));
                 }
                 self.item.row.cause = Some(Cause::Unschedulable);

@@ -318,7 +318,7 @@ impl Machine {
             return;
         }
         self.core.emit(now, EventKind::Stopped { reason });
-        self.end_all(Cut::Signal(exit_of(reason)), now);
+        self.end_all(Cut::Signal(reason.exit_code()), now);
     }
 
     fn end_all(&mut self, cut: Cut, now: Duration) {
@@ -343,7 +343,7 @@ impl Machine {
             }
         }
         self.stage = Stage::Ended { exit };
-        self.core.emit(now, EventKind::Ended { exit_code: exit.code(), error });
+        self.core.emit(now, EventKind::Ended { exit_code: exit.code(), error, hints: Vec::new() });
     }
 
     /// The next request to send, if any.
@@ -383,13 +383,5 @@ impl Machine {
     /// The results of the nodes that have ended.
     pub fn reports(&self) -> Vec<NodeReport> {
         self.nodes.iter().filter_map(|n| n.report.clone()).collect()
-    }
-}
-
-fn exit_of(reason: StopReason) -> ExitCode {
-    match reason {
-        StopReason::Interrupt => ExitCode::Interrupted,
-        StopReason::Terminate => ExitCode::Terminated,
-        StopReason::HangUp => ExitCode::Hangup,
     }
 }

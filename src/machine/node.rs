@@ -144,6 +144,7 @@ impl NodeRun {
             self.adopt_plan(plan, core);
         }
         self.phase = Phase::Running(Wave::Workload);
+        core.emit(now, EventKind::NodeStarted { node: self.place.node.clone() });
         self.newcomers(core, now);
         for number in 0..self.vms.len() {
             self.vms[number].step(core, &self.place, now);

@@ -12,6 +12,7 @@ use super::vm::{State, VmRun};
 use crate::answer::RestartAnswer;
 use crate::event::{Activity, EventKind};
 use crate::facts::{KubeVirtState, VmiPhase};
+use crate::forecast::vm::restart_must_wait;
 use crate::outcome::{Cause, VmOutcome};
 
 /// How often a 409 right after somebody's restart is asked again before it counts as a refusal.
@@ -46,13 +47,7 @@ impl VmRun {
     }
 
     pub(super) fn post_restart(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        let unfinished = core.index.migrations_of(&self.item.vmi).iter().any(|m| !m.is_final());
-        let backup = self.vmi(core).and_then(|v| v.running_backup.clone());
-        let held = if unfinished {
-            Some((Cause::VmMigrationTarget, "a migration of it has not ended".to_owned()))
-        } else {
-            backup.map(|name| (Cause::BackupRunning, format!("backup {name} of it is running")))
-        };
+        let held = self.vmi(core).and_then(|vmi| restart_must_wait(&core.index, vmi));
         if let Some((cause, because)) = held {
             core.brake.release(&self.item.vmi);
             let refusal = Refusal { cause, because, after: Some(Duration::from_secs(2)), bound: None };
@@ -75,7 +70,6 @@ impl VmRun {
         }
         match answer {
             RestartAnswer::Accepted | RestartAnswer::Underway => {
-                self.item.row.outcome = VmOutcome::Restarts;
                 core.emit(now, EventKind::VmRestarting { node: place.node.clone(), vm: self.item.vmi.clone() });
                 self.restarting(now, core, place, now);
             }
@@ -136,7 +130,9 @@ impl VmRun {
             let detail = (!ended).then(|| format!("grace {}s", self.item.grace.as_secs()));
             return self.show(core, place, Activity::ShuttingDown, None, detail, now);
         }
-        self.await_new(since, VmOutcome::Restarts, core, place, now);
+        let bound_here = self.item.row.outcome == VmOutcome::DownUntilNode;
+        let good = if bound_here { VmOutcome::DownUntilNode } else { VmOutcome::Restarts };
+        self.await_new(since, good, core, place, now);
         if self.closed() == Some(Closed::Left) {
             self.check_promise(core, now);
         }

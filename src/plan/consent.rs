@@ -34,7 +34,7 @@ pub enum RestartStale {
 }
 
 /// What the command line says about consent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConsentOptions {
     /// True if a question can be asked: stdin and stderr are terminals, and neither `--no-input` nor `--dry-run` is given.
     pub question_possible: bool,

@@ -1,10 +1,11 @@
 //! The plan: what the drain will do to each VM and pod of each node, and what it needs to be allowed to.
 //!
-//! Flow: [`build`] makes it from facts and options, [`consent::settle`] applies flags and an answer to it. After that
+//! Flow: [`build()`] makes it from facts and options, [`consent::settle`] applies flags and an answer to it. After that
 //! it is executed (machine) or shown (report) as it stands. Pure.
 
 mod build;
 pub mod consent;
+pub mod probed;
 mod items;
 mod options;
 mod order;

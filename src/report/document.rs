@@ -150,7 +150,7 @@ impl DocumentFold {
                 self.ended.retain(|n| n.name != report.name);
                 self.ended.push(report.clone());
             }
-            EventKind::Ended { exit_code, error } => self.end = Some((*exit_code, error.clone())),
+            EventKind::Ended { exit_code, error, .. } => self.end = Some((*exit_code, error.clone())),
             EventKind::Noted { .. }
             | EventKind::NodeCordoned { .. }
             | EventKind::NodeStarted { .. }

@@ -110,8 +110,8 @@ impl Human {
         if !self.is_in_table(&event.kind) {
             output.stderr = self.progress.event(event, instead);
         }
-        if let EventKind::Ended { exit_code, error } = &event.kind {
-            self.end(*exit_code, error.as_deref(), &mut output);
+        if let EventKind::Ended { exit_code, error, hints } = &event.kind {
+            self.end(*exit_code, error.as_deref(), hints, &mut output);
         }
         output
     }
@@ -151,7 +151,7 @@ impl Human {
     }
 
     /// The table or the summary, and the error.
-    fn end(&self, exit_code: u8, error: Option<&str>, output: &mut Output) {
+    fn end(&self, exit_code: u8, error: Option<&str>, hints: &[String], output: &mut Output) {
         let planned = self.planned.as_deref();
         match (self.options.stdout, planned) {
             (Stdout::Preview, Some(nodes)) => {
@@ -178,5 +178,7 @@ impl Human {
         if let Some(error) = error {
             output.stderr.push(Line::new().with(Label::Bad, "error: ").with(Label::Plain, error));
         }
+        let hint = |hint: &String| Line::new().with(Label::Heading, "hint: ").with(Label::Plain, hint);
+        output.stderr.extend(hints.iter().map(hint));
     }
 }

@@ -14,7 +14,9 @@ use super::session::{Session, reporters};
 use super::terminal::{Terminal, read_line};
 use super::{probe, refuse, rights};
 use crate::cli;
-use crate::cluster::{ApiProblem, ConnectError, Connection, Snapshot, Unread, Watched, Watches, connect, snapshot};
+use crate::cluster::{
+    ApiProblem, ConnectError, Connection, Part, Snapshot, Unread, WatchOptions, Watched, Watches, connect, snapshot,
+};
 use crate::error::{CliError, ErrorKind};
 use crate::event::{Consent as Consented, EventKind, ServerInfo, StopReason};
 use crate::exit::ExitCode;
@@ -144,20 +146,25 @@ async fn prepare(
     session: &mut Session,
 ) -> Result<Prepared, CliError> {
     let nodes = resolve(connection, &options.targets, did_you_mean).await?;
-    let Snapshot { index, watches, server_version, unread } =
-        snapshot(connection, &nodes, options.chunk_size).await.map_err(|problem| api_error("the cluster cannot be read", &problem))?;
+    let watch_options = WatchOptions { page_size: options.chunk_size, ..WatchOptions::default() };
+    let Snapshot { index, watches, kubernetes, unread, unreadable } =
+        snapshot(&connection.requests(), &nodes, watch_options).await;
     session.emit(EventKind::Connected {
-        server: server_info(connection, server_version, &index),
+        server: server_info(connection, kubernetes, &index),
         nodes: nodes.clone(),
         timeout_seconds: options.timeout.as_secs(),
         started_at: session.clock.started_at(),
     });
     for unread in unread {
-        tell_unread(unread, session)?;
+        tell_unread(&unread, session)?;
+    }
+    for (what, object, why) in unreadable {
+        let text = format!("{object} ({what}) cannot be read and is left out: {why}");
+        session.emit(EventKind::Noted { warning: true, text });
     }
     let mut plan_options = plan_options(options, own_pod_uid.clone(), &nodes);
     let mut plan = build(&index, &nodes, &plan_options, session.clock.wall());
-    let missing = rights::missing(&connection.requests(), &plan, options).await.map_err(|problem| {
+    let missing = rights::missing(&connection.requests(), &plan, options, index.kubevirt_installed).await.map_err(|problem| {
         api_error("permissions cannot be checked", &problem)
     })?;
     plan_options.restart_denied = missing.restart_denied;
@@ -207,14 +214,18 @@ async fn resolve(
 }
 
 /// What cannot be read ends the command where the drain rests on it, and is said where only a forecast does.
-fn tell_unread(unread: Unread, session: &mut Session) -> Result<(), CliError> {
-    let Unread { what, problem, watched } = unread;
-    match watched {
-        Some(Watched::Pods(_) | Watched::Nodes | Watched::Vmis | Watched::Vms | Watched::Migrations | Watched::KubeVirts) => {
-            Err(api_error(&format!("cannot list {what}; nothing was changed"), &problem))
+fn tell_unread(unread: &Unread, session: &mut Session) -> Result<(), CliError> {
+    let Unread { part, problem } = unread;
+    match part {
+        Part::ApiGroups | Part::Objects(Watched::Pods(_) | Watched::Nodes) => {
+            Err(api_error(&format!("cannot read {part}; nothing was changed"), problem))
         }
-        Some(Watched::Budgets) | None => {
-            let text = format!("cannot read {what} ({}): what depends on it is unknown", problem.message);
+        // Without them no VM can be judged: absence of KubeVirt is concluded from discovery only.
+        Part::Objects(Watched::Vmis | Watched::Vms | Watched::Migrations | Watched::KubeVirts) => {
+            Err(api_error(&format!("cannot read {part}, and without them no VM can be judged; nothing was changed"), problem))
+        }
+        Part::Objects(Watched::Budgets) | Part::Version | Part::Claims | Part::DaemonSets | Part::CdiNamespace => {
+            let text = format!("cannot read {part} ({}): what depends on it is unknown", problem.message);
             session.emit(EventKind::Noted { warning: true, text });
             Ok(())
         }
@@ -239,13 +250,13 @@ fn plan_options(options: &DrainOptions, own_pod_uid: Option<String>, nodes: &[St
         ignore_daemonsets: options.ignore_daemonsets,
         delete_emptydir_data: options.delete_emptydir_data,
         disable_eviction: options.disable_eviction,
-        pod_selector: options.pod_selector.clone(),
+        pod_selector: options.pod_selector.as_ref().map(|s| s.selector().clone()),
         skip_wait_for_delete: options.skip_wait_for_delete,
         grace_period: options.grace_period,
         timeout: options.timeout,
         own_pod_uid,
         drained_nodes: nodes.iter().cloned().collect(),
-        restart_denied: std::collections::BTreeSet::new(),
+        ..PlanOptions::default()
     }
 }
 
@@ -282,7 +293,7 @@ async fn preview(mut world: World, options: &DrainOptions, mut prepared: Prepare
 
 /// The exit code that the plan promises.
 fn would_end(plan: &Plan, options: &DrainOptions) -> ExitCode {
-    let exit = ExitCode::of_all(plan.nodes.iter().map(would_exit));
+    let exit = ExitCode::from_code(would_exit(plan));
     if options.only_if_clear && exit != ExitCode::Done { ExitCode::Refused } else { exit }
 }
 
@@ -309,7 +320,7 @@ async fn settle_and_execute(mut world: World, options: &DrainOptions, mut prepar
         Decision::Ask(question) => {
             let answered = tokio::select! {
                 Some(reason) = world.signals.next() => return stopped(session, reason),
-                answer = put(&mut world, &question) => answer,
+                answer = put(&mut world.asker, world.connection.context.as_ref(), world.width, &question) => answer,
             };
             if answered != "y" && answered != "Y" {
                 decline(&mut prepared.plan, &question);
@@ -334,19 +345,19 @@ async fn settle_and_execute(mut world: World, options: &DrainOptions, mut prepar
 }
 
 /// Puts the question and gives the line that was typed.
-async fn put(world: &mut World, question: &Question) -> String {
+async fn put(asker: &mut Option<Asker>, context: Option<&String>, width: Option<usize>, question: &Question) -> String {
     let vms = |vms: &[crate::plan::consent::QuestionVm]| {
         vms.iter().map(|vm| ask::QuestionVm { name: vm.vm.to_string(), because: vm.because.clone() }).collect()
     };
     let shown = ask::Question {
-        context: world.connection.context.clone(),
+        context: context.cloned(),
         nodes: question.nodes.clone(),
         restarted: vms(&question.restarted),
-        not_running: vms(&question.not_running),
-        blocking: vms(&question.blocking),
+        down: vms(&question.not_running),
+        staying: vms(&question.blocking),
     };
-    let text = page(&ask::question(&shown, world.width), false) + ask::PROMPT;
-    match &mut world.asker {
+    let text = page(&ask::question(&shown, width), false) + ask::PROMPT;
+    match asker {
         Some(asker) => asker(text).await,
         None => String::new(),
     }
@@ -397,7 +408,7 @@ pub(super) async fn complete(words: &[String]) -> String {
             connection.requests().list_nodes(None).await.ok()
         };
         if let Ok(Some(nodes)) = tokio::time::timeout(COMPLETION_LIMIT, nodes).await {
-            completion.add(nodes.into_iter().map(|n| n.name).collect::<Vec<_>>());
+            completion.add(nodes.into_iter().map(|n| cli::Candidate { value: n.name, description: String::new() }));
         }
     }
     completion.render()

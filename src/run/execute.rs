@@ -9,10 +9,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 use super::clock::Clock;
 use super::perform::{Performer, perform};
 use crate::cluster::WatchItem;
+use crate::event::StopReason;
 use crate::exit::ExitCode;
 use crate::machine::{Input, Machine};
 use crate::report::Reporter;
-use crate::signal::Signals;
 
 /// How often a screen is drawn again.
 const TICK: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ pub(super) async fn execute(
     machine: &mut Machine,
     performer: &Performer,
     watches: &mut (impl Stream<Item = WatchItem> + Unpin),
-    signals: &mut Signals,
+    signals: &mut (impl Stream<Item = StopReason> + Unpin),
     reporter: &mut dyn Reporter,
     clock: &Clock,
 ) -> ExitCode {
@@ -48,7 +48,7 @@ pub(super) async fn execute(
         let wake = clock.moment(next.unwrap_or(Duration::from_secs(3600) + clock.elapsed()));
         // Not biased: a flood of watch events must not starve signals or the deadline.
         let input = tokio::select! {
-            reason = signals.next() => Input::Stop(reason),
+            Some(reason) = signals.next() => Input::Stop(reason),
             Some((id, reply)) = in_flight.next() => Input::Answer { id, reply },
             item = watches.next(), if watches_open => match item {
                 Some(item) => match contact.seen(item, clock.elapsed()) {
@@ -87,7 +87,7 @@ impl Contact {
     fn seen(&mut self, item: WatchItem, now: Duration) -> Option<Input> {
         match item {
             WatchItem::Change(change) => Some(Input::Change(change)),
-            WatchItem::Synced(_) => None,
+            WatchItem::Synced(_) | WatchItem::Unreadable { .. } => None,
             WatchItem::Trouble { .. } => {
                 self.trouble_since.get_or_insert(now);
                 self.check(now)

@@ -8,21 +8,38 @@
 mod clock;
 mod drain;
 mod execute;
+mod logs;
 mod perform;
 mod probe;
+mod refuse;
 mod rights;
 mod session;
 mod terminal;
 
 pub use clock::Clock;
-pub use drain::{World, drain_in};
+pub use drain::{Asker, World, drain_in};
 pub use session::Session;
 pub use terminal::Terminal;
 
 use crate::cli;
-use crate::error::CliError;
+use crate::error::{CliError, ErrorKind};
 use crate::exit::ExitCode;
 use crate::settings::{Command, Invocation};
+
+/// Runs a parsed command line on a runtime of its own, with logs as `-v` asks for.
+pub fn in_runtime(invocation: Invocation, terminal: Terminal) -> ExitCode {
+    logs::start(invocation.output.verbosity);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return terminal.fail(&CliError::new(ErrorKind::Failed, "the runtime cannot start").caused_by(error));
+        }
+    };
+    let exit = runtime.block_on(run(invocation, terminal));
+    // A question that nobody answers must not hold the process: its thread is left behind.
+    runtime.shutdown_background();
+    exit
+}
 
 /// Runs a parsed command line to its end. Nothing is printed but through the reporters and the terminal.
 pub async fn run(invocation: Invocation, terminal: Terminal) -> ExitCode {

@@ -77,7 +77,7 @@ pub(super) fn reporters(
     let screen = terminal.stderr && !output.quiet && output.verbosity == 0 && !preview;
     let human = Human::new(HumanOptions {
         stdout,
-        detail: if screen { Detail::Screen } else { detail },
+        detail: if screen { Detail::BesideScreen } else { detail },
         dry_run: preview,
         deletes: drain.disable_eviction,
         cancel_command: false,
@@ -129,7 +129,7 @@ fn options_document(drain: &DrainOptions) -> serde_json::Value {
         "deleteEmptydirData": drain.delete_emptydir_data,
         "gracePeriod": drain.grace_period,
         "timeoutSeconds": drain.timeout.as_secs_f64(),
-        "podSelector": drain.pod_selector.as_ref().map(crate::settings::LabelSelector::as_str),
+        "podSelector": drain.pod_selector.as_ref().map(settings::LabelSelector::as_str),
         "disableEviction": drain.disable_eviction,
         "skipWaitForDeleteTimeoutSeconds": drain.skip_wait_for_delete.map(|d| d.as_secs_f64()),
         "restartStale": drain.restart_stale.as_str(),

@@ -53,12 +53,12 @@ impl Terminal {
 
     /// Columns of stdout, where it is a terminal.
     pub fn stdout_width(&self) -> Option<usize> {
-        self.stdout.then(|| usize::from(indicatif::TermLike::width(&console_stdout())))
+        self.stdout.then(|| usize::from(console::Term::stdout().size().1))
     }
 
     /// Columns of stderr, where it is a terminal.
     pub fn stderr_width(&self) -> Option<usize> {
-        self.stderr.then(|| usize::from(indicatif::TermLike::width(&console_stderr())))
+        self.stderr.then(|| usize::from(console::Term::stderr().size().1))
     }
 
     /// Prints data.
@@ -74,14 +74,6 @@ impl Terminal {
         let _ = err.write_all(error.render().as_bytes()).and_then(|()| err.flush());
         error.exit_code()
     }
-}
-
-fn console_stdout() -> console::Term {
-    console::Term::stdout()
-}
-
-fn console_stderr() -> console::Term {
-    console::Term::stderr()
 }
 
 /// Reads one line of stdin, without its end; empty at the end of the input.

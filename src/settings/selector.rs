@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::facts;
+
 /// A label selector that was parsed and is not empty, so that it never means "everything" by accident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelSelector {
     text: String,
-    requirements: Vec<Requirement>,
+    selector: facts::LabelSelector,
 }
 
 /// Why a text is no label selector.
@@ -27,23 +29,6 @@ pub enum SelectorError {
     Value(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    test: Test,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    Exists,
-    Absent,
-    In(Vec<String>),
-    /// Also true when the label is absent, as in Kubernetes.
-    NotIn(Vec<String>),
-    Above(i64),
-    Below(i64),
-}
-
 impl LabelSelector {
     /// Parses kubectl's notation.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
@@ -51,8 +36,9 @@ impl LabelSelector {
         if text.is_empty() {
             return Err(SelectorError::Empty);
         }
-        let requirements = split_requirements(text).into_iter().map(parse_requirement).collect::<Result<_, _>>()?;
-        Ok(Self { text: text.to_owned(), requirements })
+        let expressions = split_requirements(text).into_iter().map(parse_requirement).collect::<Result<_, _>>()?;
+        let selector = facts::LabelSelector { expressions, ..facts::LabelSelector::default() };
+        Ok(Self { text: text.to_owned(), selector })
     }
 
     /// The text to send as `labelSelector`.
@@ -62,7 +48,12 @@ impl LabelSelector {
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(|requirement| requirement.matches(labels))
+        self.selector.matches(labels)
+    }
+
+    /// What it requires.
+    pub fn selector(&self) -> &facts::LabelSelector {
+        &self.selector
     }
 }
 
@@ -72,19 +63,8 @@ impl fmt::Display for LabelSelector {
     }
 }
 
-impl Requirement {
-    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
-        match &self.test {
-            Test::Exists => value.is_some(),
-            Test::Absent => value.is_none(),
-            Test::In(values) => value.is_some_and(|value| values.contains(value)),
-            Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Test::Above(limit) => value.and_then(|value| value.parse().ok()).is_some_and(|value: i64| value > *limit),
-            Test::Below(limit) => value.and_then(|value| value.parse().ok()).is_some_and(|value: i64| value < *limit),
-        }
-    }
-}
+/// Key, operator and values of one part.
+type Requirement = (String, String, Vec<String>);
 
 /// Splits at the commas that stand outside parentheses.
 fn split_requirements(text: &str) -> Vec<&str> {
@@ -110,43 +90,47 @@ fn parse_requirement(part: &str) -> Result<Requirement, SelectorError> {
     let part = part.trim();
     let form = || SelectorError::Form(part.to_owned());
     if let Some(key) = part.strip_prefix('!') {
-        return requirement(key, Test::Absent);
+        return requirement(key, "DoesNotExist", Vec::new());
     }
     if let Some(list) = part.strip_suffix(')') {
         let (head, list) = list.split_once('(').ok_or_else(form)?;
         let (key, word) = head.trim().split_once(char::is_whitespace).ok_or_else(form)?;
         let values = list.split(',').map(parse_value).collect::<Result<_, _>>()?;
         return match word.trim() {
-            "in" => requirement(key, Test::In(values)),
-            "notin" => requirement(key, Test::NotIn(values)),
+            "in" => requirement(key, "In", values),
+            "notin" => requirement(key, "NotIn", values),
             _ => Err(form()),
         };
     }
     if let Some((key, value)) = part.split_once("!=") {
-        return requirement(key, Test::NotIn(vec![parse_value(value)?]));
+        return requirement(key, "NotIn", vec![parse_value(value)?]);
     }
     if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        return requirement(key, Test::In(vec![parse_value(value)?]));
+        return requirement(key, "In", vec![parse_value(value)?]);
     }
     if let Some((key, value)) = part.split_once('>') {
-        return requirement(key, Test::Above(value.trim().parse().map_err(|_| form())?));
+        return requirement(key, "Gt", vec![number(value).ok_or_else(form)?]);
     }
     if let Some((key, value)) = part.split_once('<') {
-        return requirement(key, Test::Below(value.trim().parse().map_err(|_| form())?));
+        return requirement(key, "Lt", vec![number(value).ok_or_else(form)?]);
     }
     if part.is_empty() || part.contains(char::is_whitespace) {
         return Err(form());
     }
-    requirement(part, Test::Exists)
+    requirement(part, "Exists", Vec::new())
 }
 
-fn requirement(key: &str, test: Test) -> Result<Requirement, SelectorError> {
+fn requirement(key: &str, operator: &str, values: Vec<String>) -> Result<Requirement, SelectorError> {
     let key = key.trim();
     if is_label_key(key) {
-        Ok(Requirement { key: key.to_owned(), test })
+        Ok((key.to_owned(), operator.to_owned(), values))
     } else {
         Err(SelectorError::Key(key.to_owned()))
     }
+}
+
+fn number(value: &str) -> Option<String> {
+    value.trim().parse::<i64>().ok().map(|n| n.to_string())
 }
 
 fn parse_value(value: &str) -> Result<String, SelectorError> {

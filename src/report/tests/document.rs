@@ -180,7 +180,7 @@ fn golden() {
     let events = script(vec![
         (400, connected()),
         (420, EventKind::Planned { nodes: vec![report(Verdict::Blocked, 3, vms, pods)] }),
-        (500, EventKind::Ended { exit_code: 3, error: None }),
+        (500, EventKind::Ended { exit_code: 3, error: None, hints: vec![] }),
     ]);
     insta::assert_snapshot!(fold(DocumentKind::DrainPreview, &events).document().render(Format::Json), @r#"
     {
@@ -313,7 +313,7 @@ fn a_refusal_changed_nothing_and_promises_nothing() {
     events.push(DrainEvent {
         seq: 5,
         elapsed_ms: 430,
-        kind: EventKind::Ended { exit_code: 4, error: Some("declined".into()) },
+        kind: EventKind::Ended { exit_code: 4, error: Some("declined".into()), hints: vec![] },
     });
     let document = json_of(DocumentKind::DrainResult, &events);
     valid(&document);

@@ -97,7 +97,7 @@ pub(super) fn drain() -> Vec<DrainEvent> {
         (170_000, EventKind::VmEnded { node: node(), row: Box::new(db_gone) }),
         (170_100, EventKind::InfrastructureStarted { node: node(), pods: 1 }),
         (184_200, EventKind::NodeEnded { report: result(Verdict::Blocked, 3, vms, pods) }),
-        (184_300, EventKind::Ended { exit_code: 3, error: None }),
+        (184_300, EventKind::Ended { exit_code: 3, error: None, hints: vec![] }),
     ])
 }
 
@@ -201,7 +201,7 @@ fn a_dry_run_has_its_table_on_stdout_and_nothing_twice() {
                 nodes: vec![report(Verdict::Clear, 0, Vec::new(), vec![web(0, PodOutcome::Evicts, "")])],
             },
         ),
-        (430, EventKind::Ended { exit_code: 0, error: None }),
+        (430, EventKind::Ended { exit_code: 0, error: None, hints: vec![] }),
     ]);
     insta::assert_snapshot!(play(options, &events), @r"
     Preview of draining node-0 (nothing was changed)
@@ -217,7 +217,7 @@ fn a_dry_run_has_its_table_on_stdout_and_nothing_twice() {
     ");
     let failed = script(vec![
         (10, EventKind::Noted { warning: true, text: "PersistentVolumes cannot be listed".into() }),
-        (430, EventKind::Ended { exit_code: 6, error: Some("pods cannot be listed: forbidden".into()) }),
+        (430, EventKind::Ended { exit_code: 6, error: Some("pods cannot be listed: forbidden".into()), hints: vec![] }),
     ]);
     insta::assert_snapshot!(play(options, &failed), @r"
     ------- stderr -------
@@ -268,7 +268,7 @@ fn an_interrupt_is_said_at_once() {
     };
     let ended = result(Verdict::Interrupted, 130, vec![row], vec![daemon("cni-x1")]);
     events.push(DrainEvent { seq: 11, elapsed_ms: 950, kind: EventKind::NodeEnded { report: ended } });
-    events.push(DrainEvent { seq: 12, elapsed_ms: 960, kind: EventKind::Ended { exit_code: 130, error: None } });
+    events.push(DrainEvent { seq: 12, elapsed_ms: 960, kind: EventKind::Ended { exit_code: 130, error: None, hints: vec![] } });
     insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
     node/node-0 cordoned
     evicting pod shop/web-7d9f-0
@@ -309,7 +309,7 @@ fn a_refusal_says_which_flag_is_missing() {
         (420, EventKind::Planned { nodes: vec![report(Verdict::Refused, 4, vec![off], vec![bare])] }),
         (
             430,
-            EventKind::Ended { exit_code: 4, error: Some("consent or a flag is missing; nothing was changed".into()) },
+            EventKind::Ended { exit_code: 4, error: Some("consent or a flag is missing; nothing was changed".into()), hints: vec![] },
         ),
     ]);
     insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
@@ -351,7 +351,7 @@ fn several_nodes_say_whose_turn_it_is() {
         (70_100, EventKind::NodeEnded { report: done }),
         (70_200, EventKind::NodeStarted { node: other() }),
         (71_000, EventKind::NodeEnded { report: blocked }),
-        (71_100, EventKind::Ended { exit_code: 3, error: None }),
+        (71_100, EventKind::Ended { exit_code: 3, error: None, hints: vec![] }),
     ]);
     insta::assert_snapshot!(play(HumanOptions { cancel_command: true, ..HumanOptions::default() }, &events), @r"
     node/node-0 cordoned

@@ -1,0 +1,28 @@
+//! The only part that talks to the API server: connecting, single requests, watches, and the snapshot made of both.
+//!
+//! What comes in is turned into facts at once; what fails comes back as data ([`ApiProblem`], [`Unread`]), so that the
+//! caller decides what it means. Nothing here repeats a request that changes something.
+
+mod access;
+mod connect;
+mod gate;
+mod kubeconfig;
+mod lookups;
+mod problem;
+mod requests;
+mod snapshot;
+mod watches;
+mod writes;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod lab;
+
+pub use access::{Missing, Right, missing_rights};
+pub use connect::{ConnectError, Connection, connect};
+pub use problem::{ApiProblem, ProblemKind, explain};
+pub use requests::{Attachment, Requests};
+pub use snapshot::{Part, Snapshot, Unread, snapshot};
+pub use watches::{WatchItem, WatchOptions, Watched, Watches, start};
+pub use writes::FIELD_MANAGER;

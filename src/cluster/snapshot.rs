@@ -1,0 +1,227 @@
+//! The state of the cluster at one moment, and the watches that keep it up to date.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use futures::StreamExt;
+use futures::future::join_all;
+
+use super::problem::{ApiProblem, ProblemKind};
+use super::requests::Requests;
+use super::watches::{Follower, WatchItem, WatchOptions, Watched, Watches, followers};
+use crate::facts::{Change, Delta, Index, Key, PodFacts, VmVolumeSource};
+
+/// How often a list is tried that fails inside the server or is turned away because it is busy.
+const TRIES: u32 = 3;
+
+/// What was read of the cluster.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The facts.
+    pub index: Index,
+    /// The API server's version, where it could be read.
+    pub kubernetes: Option<String>,
+    /// What could not be read. The watches leave it out, too.
+    pub unread: Vec<Unread>,
+    /// Objects that could not be read in lists that could: set, name, reason.
+    pub unreadable: Vec<(Watched, String, String)>,
+    /// The watches that go on from here. Dropped unpolled (as a preview does), no watch is ever opened.
+    pub watches: Watches,
+}
+
+impl Snapshot {
+    /// Why a set could not be read, if it could not.
+    pub fn problem(&self, part: &Part) -> Option<&ApiProblem> {
+        self.unread.iter().find(|u| u.part == *part).map(|u| &u.problem)
+    }
+}
+
+/// Something that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// What it is.
+    pub part: Part,
+    /// Why.
+    pub problem: ApiProblem,
+}
+
+/// A part of what a snapshot reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// The API groups: whether KubeVirt is installed is unknown.
+    ApiGroups,
+    /// A set of objects.
+    Objects(Watched),
+    /// The API server's version.
+    Version,
+    /// PersistentVolumeClaims or PersistentVolumes: which VMs are bound to a node by their disks is unknown.
+    Claims,
+    /// Whether some DaemonSets exist.
+    DaemonSets,
+    /// Where CDI's own pods are.
+    CdiNamespace,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ApiGroups => f.write_str("API groups"),
+            Self::Objects(what) => what.fmt(f),
+            Self::Version => f.write_str("the server's version"),
+            Self::Claims => f.write_str("volume claims"),
+            Self::DaemonSets => f.write_str("daemon sets"),
+            Self::CdiNamespace => f.write_str("the namespace of CDI"),
+        }
+    }
+}
+
+/// Reads everything that a plan for these nodes needs. All first lists go out at once, KubeVirt's too: whether it is
+/// there turns out meanwhile.
+pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptions) -> Snapshot {
+    let lists = join_all(followers(&requests.client, nodes, options).into_iter().map(until_synced));
+    let groups = async {
+        let groups = requests.api_groups().await;
+        let cdi = match &groups {
+            Ok(groups) if groups.contains("cdi.kubevirt.io") => requests.cdi_namespace().await,
+            _ => Ok(None),
+        };
+        (groups, cdi)
+    };
+    let (lists, (groups, cdi), version) = tokio::join!(lists, groups, requests.server_version());
+
+    let mut taken = Taken::default();
+    taken.index.kubevirt_installed = match groups {
+        Ok(groups) => groups.contains("kubevirt.io"),
+        Err(problem) => {
+            taken.unread(Part::ApiGroups, problem);
+            true
+        }
+    };
+    let cdi = taken.or_unread(Part::CdiNamespace, cdi).flatten();
+    taken.index.infrastructure_namespaces.extend(cdi);
+    let kubernetes = taken.or_unread(Part::Version, version);
+    let kept = taken.lists(lists);
+    let (claims, daemon_sets) = tokio::join!(
+        async { requests.claims(&claims_of(&taken.index, nodes)).await },
+        async { requests.daemon_sets(&daemon_sets_of(&taken.index, nodes)).await }
+    );
+    taken.index.claims = taken.or_unread(Part::Claims, claims);
+    let (known, problem) = daemon_sets;
+    taken.index.daemon_sets = known;
+    if let Some(problem) = problem {
+        taken.unread(Part::DaemonSets, problem);
+    }
+    let Taken { index, unread, unreadable } = taken;
+    Snapshot { index, kubernetes, unread, unreadable, watches: kept.into_iter().collect() }
+}
+
+/// What the first list of one set brought.
+struct FirstList {
+    follower: Follower,
+    changes: Vec<Change>,
+    unreadable: Vec<(Watched, String, String)>,
+    problem: Option<ApiProblem>,
+}
+
+/// Polls a follower until its first list is complete, or has failed for good.
+async fn until_synced(mut follower: Follower) -> FirstList {
+    let mut changes = Vec::new();
+    let mut unreadable = Vec::new();
+    let mut tries = 0;
+    let mut problem = None;
+    while let Some(item) = follower.1.next().await {
+        match item {
+            WatchItem::Change(change) => changes.push(change),
+            WatchItem::Synced(_) => break,
+            WatchItem::Recovered { .. } => {}
+            WatchItem::Unreadable { what, object, why } => unreadable.push((what, object, why)),
+            WatchItem::Trouble { problem: reason, .. } => {
+                tries += 1;
+                // A server that cannot be reached is told at once: most often the address is wrong.
+                let busy = reason.kind == ProblemKind::Other && reason.may_pass();
+                if !busy || tries >= TRIES {
+                    problem = Some(reason);
+                    break;
+                }
+            }
+        }
+    }
+    FirstList { follower, changes, unreadable, problem }
+}
+
+#[derive(Default)]
+struct Taken {
+    index: Index,
+    unread: Vec<Unread>,
+    unreadable: Vec<(Watched, String, String)>,
+}
+
+impl Taken {
+    fn unread(&mut self, part: Part, problem: ApiProblem) {
+        self.unread.push(Unread { part, problem });
+    }
+
+    fn or_unread<T>(&mut self, part: Part, result: Result<T, ApiProblem>) -> Option<T> {
+        result.map_err(|problem| self.unread(part, problem)).ok()
+    }
+
+    /// Takes in the first lists; returns the followers that go on.
+    fn lists(&mut self, lists: Vec<FirstList>) -> Vec<Follower> {
+        let mut kept = Vec::new();
+        for list in lists {
+            let what = list.follower.0.clone();
+            if what.is_kubevirt() && !self.index.kubevirt_installed {
+                continue;
+            }
+            self.unreadable.extend(list.unreadable);
+            if let Some(problem) = list.problem {
+                self.unread(Part::Objects(what), problem);
+                continue;
+            }
+            if what == Watched::Budgets {
+                self.index.budgets_known = true;
+            }
+            for change in list.changes {
+                if let Change::KubeVirt(Delta::Reset(crs)) = &change {
+                    self.index.infrastructure_namespaces.extend(crs.iter().map(|cr| cr.key.namespace.clone()));
+                }
+                self.index.apply(change);
+            }
+            kept.push(list.follower);
+        }
+        kept
+    }
+}
+
+/// Claims of what may have to leave these nodes: pods that are not finished and no DaemonSet's, and VMIs.
+fn claims_of(index: &Index, nodes: &[String]) -> BTreeSet<Key> {
+    let mut keys = BTreeSet::new();
+    for pod in pods_of(index, nodes).filter(|p| !p.phase.is_finished() && daemon_set(p).is_none()) {
+        keys.extend(pod.claims.iter().map(|name| Key::new(&pod.key.namespace, name)));
+    }
+    for vmi in index.vmis().filter(|v| v.node.as_ref().is_some_and(|node| nodes.contains(node))) {
+        for volume in &vmi.volumes {
+            if let VmVolumeSource::Claim(name) | VmVolumeSource::Ephemeral(name) = &volume.source {
+                keys.insert(Key::new(&vmi.key.namespace, name));
+            }
+        }
+    }
+    keys
+}
+
+/// DaemonSets that own pods of these nodes.
+fn daemon_sets_of(index: &Index, nodes: &[String]) -> BTreeSet<Key> {
+    pods_of(index, nodes).filter_map(daemon_set).collect()
+}
+
+fn daemon_set(pod: &PodFacts) -> Option<Key> {
+    let owner = pod.owner.as_ref().filter(|o| o.kind == "DaemonSet" && o.api_version.starts_with("apps/"))?;
+    Some(Key::new(&pod.key.namespace, &owner.name))
+}
+
+fn pods_of<'a>(index: &'a Index, nodes: &'a [String]) -> impl Iterator<Item = &'a PodFacts> {
+    nodes.iter().flat_map(|node| index.pods_on(node))
+}
+
+#[cfg(test)]
+mod tests;

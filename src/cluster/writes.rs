@@ -1,0 +1,208 @@
+//! Single requests that change something, each sent exactly once: what happens next depends on the answer, which is
+//! returned whole.
+
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{Method, Request, Response};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::problem::{ApiProblem, explain};
+use super::requests::Requests;
+use crate::answer::{RawAnswer, RawStatus};
+use crate::facts::{Key, NodeFacts, PodKey, wire};
+
+/// Name under which our writes are recorded.
+pub const FIELD_MANAGER: &str = "kubectl-safe_drain";
+
+impl Requests {
+    /// Marks a node unschedulable. With a resource version the write is refused with 409 if the node changed since;
+    /// read it again then.
+    pub async fn cordon(
+        &self,
+        node: &str,
+        resource_version: Option<&str>,
+        dry_run: bool,
+    ) -> Result<NodeFacts, ApiProblem> {
+        self.set_unschedulable(node, resource_version, json!(true), dry_run).await
+    }
+
+    /// Lifts a cordon.
+    pub async fn uncordon(
+        &self,
+        node: &str,
+        resource_version: Option<&str>,
+        dry_run: bool,
+    ) -> Result<NodeFacts, ApiProblem> {
+        self.set_unschedulable(node, resource_version, Value::Null, dry_run).await
+    }
+
+    async fn set_unschedulable(
+        &self,
+        node: &str,
+        resource_version: Option<&str>,
+        value: Value,
+        dry_run: bool,
+    ) -> Result<NodeFacts, ApiProblem> {
+        let mut patch = json!({"spec": {"unschedulable": value}});
+        if let Some(version) = resource_version {
+            patch["metadata"] = json!({"resourceVersion": version});
+        }
+        let params =
+            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let api: Api<wire::Node> = Api::all(self.client.clone());
+        Ok(self.bounded(api.patch(node, &params, &Patch::Merge(patch))).await?.into())
+    }
+
+    /// Evicts a pod, if it still has this UID. `grace` overrides the pod's own grace period.
+    pub async fn evict(&self, pod: &PodKey, grace: Option<i64>, dry_run: bool) -> RawAnswer {
+        let body = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": delete_options(&pod.uid, grace, dry_run),
+        });
+        let path = format!("/api/v1/namespaces/{}/pods/{}/eviction{}", pod.namespace, pod.name, query(dry_run));
+        self.raw(Method::POST, &path, "application/json", &body).await
+    }
+
+    /// Deletes a pod past all budgets, if it still has this UID.
+    pub async fn delete_pod(&self, pod: &PodKey, grace: Option<i64>, dry_run: bool) -> RawAnswer {
+        let path = format!("/api/v1/namespaces/{}/pods/{}{}", pod.namespace, pod.name, query(dry_run));
+        self.raw(Method::DELETE, &path, "application/json", &delete_options(&pod.uid, grace, dry_run)).await
+    }
+
+    /// Restarts a VM. KubeVirt heeds a dry run in the body only: with the query parameter the restart is real.
+    pub async fn restart_vm(&self, vm: &Key, dry_run: bool) -> RawAnswer {
+        self.vm_subresource("virtualmachines", vm, "restart", with_dry_run(json!({}), dry_run)).await
+    }
+
+    /// Takes the evacuation mark off a VMI that was marked for this node.
+    pub async fn cancel_evacuation(&self, vmi: &Key, node: &str, dry_run: bool) -> RawAnswer {
+        let body = with_dry_run(json!({"evacuationNodeName": node}), dry_run);
+        self.vm_subresource("virtualmachineinstances", vmi, "evacuate/cancel", body).await
+    }
+
+    /// Deletes a migration, if it still has this UID: KubeVirt then aborts it.
+    pub async fn delete_migration(&self, key: &Key, uid: &str, dry_run: bool) -> RawAnswer {
+        let path = format!(
+            "/apis/kubevirt.io/v1/namespaces/{}/virtualmachineinstancemigrations/{}{}",
+            key.namespace,
+            key.name,
+            query(dry_run)
+        );
+        self.raw(Method::DELETE, &path, "application/json", &delete_options(uid, None, dry_run)).await
+    }
+
+    /// The subresource API answers 406 to `Accept: application/json`.
+    async fn vm_subresource(&self, plural: &str, key: &Key, subresource: &str, body: Value) -> RawAnswer {
+        let path = format!(
+            "/apis/subresources.kubevirt.io/v1/namespaces/{}/{plural}/{}/{subresource}",
+            key.namespace, key.name
+        );
+        self.raw(Method::PUT, &path, "*/*", &body).await
+    }
+
+    /// Sends a request and returns the answer whatever it is. No answer is code 0 with the reason as text.
+    async fn raw(&self, method: Method, path: &str, accept: &str, body: &Value) -> RawAnswer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(ACCEPT, accept)
+            .header(CONTENT_TYPE, "application/json")
+            .body(Body::from(body.to_string().into_bytes()));
+        let request = match request {
+            Ok(request) => request,
+            Err(e) => return no_answer(format!("the request could not be built: {e}")),
+        };
+        let exchange = async {
+            let response = self.client.send(request).await?;
+            let (parts, body) = response.into_parts();
+            let bytes = body.collect_bytes().await?;
+            Ok::<_, kube::Error>(raw_answer(&Response::from_parts(parts, ()), &bytes))
+        };
+        let outcome = match self.limit {
+            None => exchange.await,
+            Some(limit) => match tokio::time::timeout(limit, exchange).await {
+                Ok(outcome) => outcome,
+                Err(_) => return no_answer(ApiProblem::timed_out(limit).message),
+            },
+        };
+        outcome.unwrap_or_else(|e| no_answer(explain(&e).message))
+    }
+}
+
+fn query(dry_run: bool) -> &'static str {
+    if dry_run { "?dryRun=All" } else { "" }
+}
+
+fn with_dry_run(mut body: Value, dry_run: bool) -> Value {
+    if dry_run {
+        body["dryRun"] = json!(["All"]);
+    }
+    body
+}
+
+fn delete_options(uid: &str, grace: Option<i64>, dry_run: bool) -> Value {
+    let mut options = json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": uid},
+    });
+    if let Some(seconds) = grace {
+        options["gracePeriodSeconds"] = json!(seconds);
+    }
+    with_dry_run(options, dry_run)
+}
+
+fn no_answer(text: String) -> RawAnswer {
+    RawAnswer { text, ..RawAnswer::default() }
+}
+
+/// An answer in the classifiers' terms. Pure, and lenient: what is not of the expected type counts as absent.
+pub(super) fn raw_answer(head: &Response<()>, body: &[u8]) -> RawAnswer {
+    let header = |name| head.headers().get(name).and_then(|v: &http::HeaderValue| v.to_str().ok());
+    let content_type = header(CONTENT_TYPE).unwrap_or_default();
+    let content_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let json: Option<Value> = serde_json::from_slice(body).ok();
+    let status = json.as_ref().filter(|v| v["kind"] == "Status").map(raw_status);
+    // An object that came with a success (the pod of a DELETE) tells nothing.
+    let wordless = status.is_some() || (head.status().is_success() && json.is_some_and(|v| v.is_object()));
+    RawAnswer {
+        code: head.status().as_u16(),
+        content_type,
+        retry_after: header(RETRY_AFTER).and_then(|text| text.trim().parse().ok()),
+        text: if wordless { String::new() } else { String::from_utf8_lossy(body).trim().to_owned() },
+        status,
+    }
+}
+
+fn raw_status(status: &Value) -> RawStatus {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let details = &status["details"];
+    let causes = details["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    RawStatus {
+        failure: status["status"] == "Failure",
+        code: status["code"].as_u64().and_then(|c| u16::try_from(c).ok()).unwrap_or(0),
+        message: text(&status["message"]),
+        reason: text(&status["reason"]),
+        details_name: text(&details["name"]),
+        details_kind: text(&details["kind"]),
+        causes: causes.iter().map(|c| (text(&c["reason"]), text(&c["message"]))).collect(),
+        retry_after: details["retryAfterSeconds"].as_u64(),
+    }
+}
+
+impl Requests {
+    /// The same requests with another limit.
+    #[must_use]
+    pub fn with_limit(&self, limit: Option<Duration>) -> Self {
+        Self { client: self.client.clone(), limit }
+    }
+}
+
+#[cfg(test)]
+mod tests;

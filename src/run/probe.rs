@@ -1,0 +1,62 @@
+//! `--dry-run=server`: one dry-run eviction or restart per item, asked once and read, never repeated.
+
+use futures::StreamExt;
+use futures::stream::iter;
+
+use crate::answer::{EvictionAnswer, RestartAnswer, classify_eviction, classify_restart};
+use crate::cluster::Requests;
+use crate::facts::{Key, PodKey};
+use crate::plan::{Plan, PodAction, VmAction, probed};
+
+enum Question {
+    Evict(PodKey),
+    Delete(PodKey),
+    Restart(Key),
+}
+
+enum Answer {
+    Eviction(EvictionAnswer),
+    Restart(RestartAnswer),
+}
+
+/// Asks the server about everything that the plan would send, and writes what it said into the rows.
+pub(super) async fn probe(requests: &Requests, plan: &mut Plan, at_a_time: usize) {
+    let mut questions = Vec::new();
+    for (n, node) in plan.nodes.iter().enumerate() {
+        for (i, pod) in node.pods.iter().enumerate() {
+            match pod.action {
+                PodAction::Evict => questions.push((n, i, false, Question::Evict(pod.pod.clone()))),
+                PodAction::Delete => questions.push((n, i, false, Question::Delete(pod.pod.clone()))),
+                PodAction::AwaitGone | PodAction::Leave | PodAction::Refuse => {}
+            }
+        }
+        for (i, vm) in node.vms.iter().enumerate() {
+            match vm.action {
+                VmAction::Migrate | VmAction::ShutDown | VmAction::AwaitOwner => {
+                    questions.push((n, i, true, Question::Evict(vm.launcher.clone())));
+                }
+                VmAction::Restart => questions.push((n, i, true, Question::Restart(vm.vmi.clone()))),
+                VmAction::AwaitCondition | VmAction::AwaitMigration | VmAction::AwaitGone | VmAction::Leave => {}
+            }
+        }
+    }
+    let mut answers = iter(questions)
+        .map(|(n, i, vm, question)| async move {
+            let answer = match question {
+                Question::Evict(pod) => Answer::Eviction(classify_eviction(&requests.evict(&pod, None, true).await)),
+                Question::Delete(pod) => Answer::Eviction(classify_eviction(&requests.delete_pod(&pod, None, true).await)),
+                Question::Restart(vm) => Answer::Restart(classify_restart(&requests.restart_vm(&vm, true).await)),
+            };
+            (n, i, vm, answer)
+        })
+        .buffer_unordered(at_a_time);
+    while let Some((n, i, vm, answer)) = answers.next().await {
+        let node = &mut plan.nodes[n];
+        match (vm, answer) {
+            (true, Answer::Eviction(answer)) => probed::vm(&mut node.vms[i], &answer),
+            (true, Answer::Restart(answer)) => probed::restart(&mut node.vms[i], &answer),
+            (false, Answer::Eviction(answer)) => probed::pod(&mut node.pods[i], &answer),
+            (false, Answer::Restart(_)) => {}
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The error of a drain that is refused before anything was changed.
+
+use std::collections::BTreeMap;
+
+use crate::error::{CliError, ErrorKind};
+use crate::plan::consent::Refusal;
+
+/// Names that a hint lists before it only counts.
+const NAMES: usize = 8;
+
+/// One error for all refusals: what is missing, with one hint per flag and reason.
+pub(super) fn error(refusals: &[Refusal]) -> CliError {
+    let mut groups: BTreeMap<(Vec<&str>, &str), Vec<&str>> = BTreeMap::new();
+    let mut general = Vec::new();
+    for refusal in refusals {
+        match &refusal.object {
+            Some(object) => groups.entry((refusal.needs.clone(), refusal.because.as_str())).or_default().push(object),
+            None => general.push(refusal.because.clone()),
+        }
+    }
+    let objects: usize = groups.values().map(Vec::len).sum();
+    let message = match (objects, general.is_empty()) {
+        (0, _) => format!("refused, nothing was changed: {}", general.join("; ")),
+        (1, _) => "refused, nothing was changed: one pod or VM needs a flag first".to_owned(),
+        (n, _) => format!("refused, nothing was changed: {n} pods or VMs need a flag first"),
+    };
+    let mut error = CliError::new(ErrorKind::Refused, message);
+    for ((needs, because), objects) in groups {
+        let names = crate::report::text::names(&objects, NAMES);
+        let flags = needs.join(" and ");
+        let hint = if flags.is_empty() { format!("{names}: {because}") } else { format!("{names}: {because} → {flags}") };
+        error = error.hint(hint);
+    }
+    if objects > 0 {
+        for text in general {
+            error = error.hint(text);
+        }
+    }
+    error
+}

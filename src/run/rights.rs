@@ -1,0 +1,95 @@
+//! The rights that a plan needs, asked for before the first write.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use crate::cluster::{ApiProblem, Missing, Requests, Right, missing_rights};
+use crate::error::{CliError, ErrorKind};
+use crate::plan::{Plan, PodAction, VmAction};
+use crate::settings::DrainOptions;
+
+/// What came of the check.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// Namespaces in which VMs may not be restarted: what rests on a restart there is decided without it.
+    pub(super) restart_denied: BTreeSet<String>,
+    /// Set where a right is missing without which the drain cannot work.
+    pub(super) error: Option<CliError>,
+}
+
+/// Asks for everything that the plan needs.
+pub(super) async fn missing(
+    requests: &Requests,
+    plan: &Plan,
+    options: &DrainOptions,
+    kubevirt: bool,
+) -> Result<Checked, ApiProblem> {
+    let missing = missing_rights(requests, &needed(plan, options, kubevirt)).await?;
+    let (restarts, others): (Vec<Missing>, Vec<Missing>) = missing.into_iter().partition(|m| is_restart(&m.right));
+    Ok(Checked {
+        restart_denied: restarts.into_iter().flat_map(|m| m.namespaces.unwrap_or_default()).collect(),
+        error: (!others.is_empty()).then(|| error(&others)),
+    })
+}
+
+fn is_restart(right: &Right) -> bool {
+    right.subresource.as_deref() == Some("restart")
+}
+
+/// The rights that the plan needs.
+fn needed(plan: &Plan, options: &DrainOptions, kubevirt: bool) -> Vec<Right> {
+    let mut rights = Vec::new();
+    if plan.nodes.iter().any(|n| !n.cordoned) {
+        rights.push(Right::new("patch", "", "nodes"));
+    }
+    let watched = [("", "nodes"), ("", "pods"), ("policy", "poddisruptionbudgets")];
+    let watched_vms = [
+        ("kubevirt.io", "virtualmachineinstances"),
+        ("kubevirt.io", "virtualmachines"),
+        ("kubevirt.io", "virtualmachineinstancemigrations"),
+        ("kubevirt.io", "kubevirts"),
+    ];
+    // A preview opens no watch.
+    if !options.dry_run.is_preview() {
+        let kinds = watched.into_iter().chain(watched_vms.into_iter().filter(|_| kubevirt));
+        rights.extend(kinds.map(|(group, resource)| Right::new("watch", group, resource)));
+    }
+    let pods = |action: PodAction| {
+        let pods = plan.nodes.iter().flat_map(|n| &n.pods).filter(move |p| p.action == action);
+        pods.map(|p| p.pod.namespace.clone())
+    };
+    let vms = |wanted: fn(VmAction) -> bool| {
+        let vms = plan.nodes.iter().flat_map(|n| &n.vms).filter(move |v| wanted(v.action));
+        vms.map(|v| v.vmi.namespace.clone())
+    };
+    let evicted = |a| matches!(a, VmAction::Migrate | VmAction::ShutDown | VmAction::AwaitOwner | VmAction::AwaitCondition | VmAction::AwaitMigration);
+    let acted_on = |a| !matches!(a, VmAction::Leave | VmAction::AwaitGone);
+    let restarted = |a| a == VmAction::Restart;
+    within(&mut rights, Right::new("create", "", "pods").on("eviction"), pods(PodAction::Evict).chain(vms(evicted)));
+    within(&mut rights, Right::new("delete", "", "pods"), pods(PodAction::Delete));
+    within(&mut rights, Right::new("get", "kubevirt.io", "virtualmachineinstances"), vms(acted_on));
+    let restart = Right::new("update", "subresources.kubevirt.io", "virtualmachines").on("restart");
+    within(&mut rights, restart, vms(restarted));
+    rights
+}
+
+fn within(rights: &mut Vec<Right>, right: Right, namespaces: impl Iterator<Item = String>) {
+    let namespaces: BTreeSet<String> = namespaces.collect();
+    if !namespaces.is_empty() {
+        rights.push(right.within(namespaces));
+    }
+}
+
+fn error(missing: &[Missing]) -> CliError {
+    let mut error = CliError::new(ErrorKind::Api, "permissions are missing; nothing was changed");
+    for m in missing {
+        let mut text = format!("not allowed: {}", m.right);
+        if let Some(namespaces) = &m.namespaces {
+            let names: Vec<&str> = namespaces.iter().map(String::as_str).collect();
+            let _ = write!(text, " in {}", names.join(", "));
+        }
+        let _ = write!(text, "; this rule grants it: {}", m.rule);
+        error = error.hint(text);
+    }
+    error
+}
