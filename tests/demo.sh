@@ -1,0 +1,67 @@
+#!/bin/sh
+# A drain of a node with VMs, on a simulated cluster: first the preview, then the drain.
+#
+# Needs Rust only. Asks nothing and touches no real cluster: the simulator listens on loopback and hands its own
+# kubeconfig to the commands it runs. Succeeds when both end with 3: a VM remains that only a human can clear.
+set -eu
+
+EXPECTED=3
+
+# The second part: the simulator runs this script again, with KUBECONFIG set to its cluster.
+if [ "${1:-}" = inside ]; then
+    tool=$2
+    failed=0
+
+    show() {
+        title=$1
+        shift
+        printf '\n=== %s\n$ kubectl safe-drain %s\n\n' "$title" "$*"
+        code=0
+        "$tool" "$@" </dev/null || code=$?
+        printf '\n=== exit code %s' "$code"
+        if [ "$code" -eq "$EXPECTED" ]; then
+            printf ' (blocked: something remains that waiting will not clear)\n'
+        else
+            printf ', but %s was expected\n' "$EXPECTED"
+            failed=1
+        fi
+    }
+
+    show 'What would happen? Nothing is changed.' \
+        node-0 --dry-run
+    # The time fits a guest that takes its 30 seconds to stop, and keeps the demo within a minute.
+    show 'Drain it, and restart the VMs that block only for their old eviction strategy.' \
+        node-0 --restart-stale --no-input --timeout 50s
+    exit "$failed"
+fi
+
+CARGO=${CARGO:-cargo}
+cd "$(dirname "$0")/.."
+
+echo 'Building the plugin and the simulator ...'
+$CARGO build --locked --bin kubectl-safe_drain
+$CARGO build --locked -p safe-drain-sim --bin safe-drain-sim
+
+# Where cargo puts programs: the target folder may have been moved by configuration.
+target=$($CARGO metadata --locked --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+bin=${target:-target}/debug
+
+# The cluster is on loopback; a proxy of the machine must not be asked for it.
+NO_PROXY=127.0.0.1,localhost
+no_proxy=$NO_PROXY
+export NO_PROXY no_proxy
+
+echo
+echo 'Starting a simulated cluster: 3 nodes, VMs on node-0 that were created under LiveMigrate, and a cluster'
+echo 'evictionStrategy that is LiveMigrateIfPossible by now. Its guests and migrations run 4 times as fast.'
+code=0
+"$bin/safe-drain-sim" run --scenario strategy-switch --speed 4 -- \
+    sh "$PWD/tests/demo.sh" inside "$bin/kubectl-safe_drain" || code=$?
+
+echo
+if [ "$code" -eq 0 ]; then
+    echo 'The demo went as expected.'
+else
+    echo "The demo did not go as expected (exit code $code)." >&2
+fi
+exit "$code"
