@@ -1,0 +1,143 @@
+//! KubeVirt's eviction webhook, per release: who is asked, what it answers, and what the API server makes of a webhook that does not answer.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, failure, internal};
+use crate::cluster::Cluster;
+use crate::controllers::vmi::{effective_strategy, is_final};
+use crate::json::Json;
+use crate::kinds::{Key, Kind};
+use crate::options::{Profile, VirtApi};
+
+const LAUNCHER: &str = "virt-launcher-eviction-interceptor.kubevirt.io";
+const HOTPLUG: &str = "hotplug-pod-eviction-interceptor.kubevirt.io";
+
+/// What admission says.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Goes on to the budgets.
+    Allow,
+    /// The answer to the client.
+    Refuse(Answer),
+}
+
+fn deny(webhook: &str, text: &str) -> Verdict {
+    Verdict::Refuse(failure(429, "", &format!("admission webhook \"{webhook}\" denied the request: {text}"), Value::Null))
+}
+
+/// Reviews an eviction.
+pub fn review(cluster: &mut Cluster, ns: &str, name: &str, dry_query: bool, dry_body: bool) -> Verdict {
+    let Some(profile) = cluster.opts.kubevirt else { return Verdict::Allow };
+    let webhook = if profile <= Profile::V1_4 || name.starts_with("virt-launcher") {
+        LAUNCHER
+    } else if name.starts_with("hp-volume-") && profile >= Profile::V1_6 {
+        HOTPLUG
+    } else {
+        return Verdict::Allow;
+    };
+    if cluster.opts.virt_api != VirtApi::Up {
+        return unreachable(cluster, profile, webhook);
+    }
+    let Some(pod) = cluster.get(Kind::Pod, ns, name) else { return Verdict::Allow };
+    if profile >= Profile::V1_6 && pod.label("kubevirt.io") == "hotplug-disk" && pod.list("/metadata/ownerReferences").len() == 1 {
+        return hotplug(cluster, &pod);
+    }
+    let done = profile >= Profile::V1_4 && matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
+    if pod.label("kubevirt.io") != "virt-launcher" || done {
+        return Verdict::Allow;
+    }
+    // Releases up to 1.3 know only the query's dry run; the profile V1_4 stands for 1.4.
+    launcher(cluster, profile, &pod, dry_query || dry_body && profile >= Profile::V1_4)
+}
+
+fn launcher(cluster: &mut Cluster, profile: Profile, pod: &Value, dry_run: bool) -> Verdict {
+    let (ns, name) = (pod.namespace(), pod.annotation("kubevirt.io/domain"));
+    if name.is_empty() {
+        return Verdict::Allow;
+    }
+    let Some(vmi) = cluster.get(Kind::Vmi, ns, name) else {
+        let text = format!("kubevirt failed getting the vmi: virtualmachineinstances.kubevirt.io \"{name}\" not found");
+        return deny(LAUNCHER, &text);
+    };
+    let migratable = vmi.is_true("LiveMigratable");
+    match effective_strategy(cluster, &vmi).as_deref() {
+        Some("LiveMigrate") if !migratable => {
+            return deny(LAUNCHER, &format!("VMI {name} is configured with an eviction strategy but is not live-migratable"));
+        }
+        Some("LiveMigrateIfPossible") if !migratable => return Verdict::Allow,
+        Some("LiveMigrate" | "LiveMigrateIfPossible" | "External") => {}
+        _ => return Verdict::Allow,
+    }
+    let trigger = format!("Eviction triggered evacuation of VMI \"{ns}/{name}\"");
+    let marked = !vmi.text("/status/evacuationNodeName").is_empty();
+    let here = vmi.text("/status/nodeName") == pod.text("/spec/nodeName");
+    if profile >= Profile::V1_5 {
+        if marked {
+            return deny(LAUNCHER, &format!("Evacuation in progress: {trigger}"));
+        }
+        if !here {
+            return deny(LAUNCHER, "Eviction request for target Pod");
+        }
+    } else if marked || !here {
+        return Verdict::Allow;
+    }
+    if !dry_run {
+        let node = pod.text("/spec/nodeName").to_owned();
+        cluster.update(&Key::new(Kind::Vmi, ns, name), |v| v.put("/status/evacuationNodeName", node));
+    }
+    if profile >= Profile::V1_4 { deny(LAUNCHER, &trigger) } else { Verdict::Allow }
+}
+
+fn hotplug(cluster: &Cluster, pod: &Value) -> Verdict {
+    let ns = pod.namespace();
+    let owner = pod.list("/metadata/ownerReferences").first().map_or("", |o| o.text("/name"));
+    let Some(owner) = cluster.get(Kind::Pod, ns, owner) else { return Verdict::Allow };
+    let live = owner.label("kubevirt.io") == "virt-launcher" && !matches!(owner.text("/status/phase"), "Succeeded" | "Failed");
+    let vmi = owner.annotation("kubevirt.io/domain");
+    if !live || vmi.is_empty() || cluster.get(Kind::Vmi, ns, vmi).is_none() {
+        return Verdict::Allow;
+    }
+    deny(HOTPLUG, &format!("cannot evict hotplug pod: {} associated with running vmi: {vmi} in namespace {ns}", pod.name()))
+}
+
+fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
+    let opts = &cluster.opts;
+    let hang = opts.virt_api == VirtApi::Hang;
+    let wait = if hang { Duration::from_secs(10).div_f64(opts.speed) } else { Duration::ZERO };
+    if profile <= Profile::V1_4 {
+        // Fails open. A hanging one delays the eviction in reality; here it is let through at once.
+        return Verdict::Allow;
+    }
+    let path = if profile >= Profile::V1_7 { "pod-eviction-validate" } else { "launcher-eviction-validate" };
+    let why = match opts.virt_api {
+        VirtApi::Hang => "context deadline exceeded".to_owned(),
+        VirtApi::Refused => format!("dial tcp {}: connect: connection refused", opts.virt_api_dial),
+        VirtApi::Up | VirtApi::NoEndpoints => "no endpoints available for service \"virt-api\"".to_owned(),
+    };
+    let text = format!("failed calling webhook \"{webhook}\": failed to call webhook: Post \"{}/{path}?timeout=10s\": {why}", opts.virt_api_url);
+    Verdict::Refuse(internal(&text).delayed(wait))
+}
+
+/// What a JSON patch that fails its test gets through virt-api.
+pub fn failed_patch() -> Answer {
+    internal("the server rejected our request due to an error in our request")
+}
+
+/// 409 as virt-api words it.
+pub fn vm_conflict(resource: &str, name: &str, why: &str) -> Answer {
+    let message = format!("Operation cannot be fulfilled on {resource}.kubevirt.io \"{name}\": {why}");
+    failure(409, "Conflict", &message, json!({"name": name, "group": "kubevirt.io", "kind": resource}))
+}
+
+/// 404 as virt-api words it.
+pub fn vm_not_found(resource: &str, name: &str) -> Answer {
+    let message = format!("{resource}.kubevirt.io \"{name}\" not found");
+    failure(404, "NotFound", &message, json!({"name": name, "group": "kubevirt.io", "kind": resource}))
+}
+
+/// Whether a VMI runs or is on its way there.
+pub fn is_live(vmi: Option<&Value>) -> bool {
+    vmi.is_some_and(|v| !is_final(v))
+}

@@ -1,0 +1,89 @@
+//! Nodes: the taint that follows a cordon, the KubeVirt heartbeat, and work that waited for the node.
+//! Annotation `lab/kubelet: down` on a node plays a dead kubelet and virt-handler: nothing starts, stops or beats there.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::json::Json;
+use crate::kinds::{Key, Kind};
+
+const TAINT: &str = "node.kubernetes.io/unschedulable";
+
+/// Whether the node's kubelet and virt-handler live.
+pub fn is_up(cluster: &Cluster, node: &str) -> bool {
+    cluster.get(Kind::Node, "", node).is_some_and(|n| n.annotation("lab/kubelet") != "down")
+}
+
+/// Follows a node.
+pub fn sync(cluster: &mut Cluster, key: &Key) {
+    super::scheduler::retry(cluster);
+    for set in cluster.store.list(Kind::DaemonSet, "") {
+        cluster.store.touch(&Key::new(Kind::DaemonSet, set.namespace(), set.name()));
+    }
+    let Some(node) = cluster.store.get(key) else {
+        lost(cluster, &key.name);
+        return;
+    };
+    let cordoned = node.flag("/spec/unschedulable");
+    let mut taints = node.list("/spec/taints").to_vec();
+    let tainted = taints.iter().any(|t| t.text("/key") == TAINT);
+    if cordoned != tainted {
+        if cordoned {
+            let now = cluster.now();
+            taints.push(json!({"key": TAINT, "effect": "NoSchedule", "timeAdded": now}));
+        } else {
+            taints.retain(|t| t.text("/key") != TAINT);
+        }
+        cluster.update(key, |n| {
+            if taints.is_empty() {
+                n.cut("/spec/taints");
+            } else {
+                n.put("/spec/taints", Value::Array(taints));
+            }
+        });
+    }
+    heartbeat(cluster, key);
+    let waiting: Vec<Arc<Value>> = cluster
+        .store
+        .iter(Kind::Pod, "")
+        .filter(|p| p.text("/spec/nodeName") == key.name && (p.deleting() || p.text("/status/phase") == "Pending"))
+        .cloned()
+        .collect();
+    for p in waiting {
+        cluster.store.touch(&Key::new(Kind::Pod, p.namespace(), p.name()));
+    }
+    for v in cluster.store.list(Kind::Vmi, "").iter().filter(|v| v.text("/status/nodeName") == key.name && !super::vmi::is_final(v)) {
+        cluster.store.touch(&Key::new(Kind::Vmi, v.namespace(), v.name()));
+    }
+}
+
+fn heartbeat(cluster: &mut Cluster, key: &Key) {
+    if cluster.instant || cluster.opts.kubevirt.is_none() || !is_up(cluster, &key.name) {
+        return;
+    }
+    let every = cluster.opts.heartbeat.mul_f64(cluster.opts.speed);
+    let key = key.clone();
+    cluster.after(&format!("beat/{}", key.name), every, move |c| {
+        if is_up(c, &key.name) {
+            let now = c.now();
+            c.update(&key, |n| n.set_annotation("kubevirt.io/heartbeat", Some(&now)));
+            c.store.touch(&key);
+        }
+    });
+}
+
+/// The node object is gone: its pods are removed after a while, as the pod garbage collector does.
+fn lost(cluster: &mut Cluster, name: &str) {
+    let node = name.to_owned();
+    cluster.after(&format!("lost/{name}"), std::time::Duration::from_secs(20), move |c| {
+        if c.get(Kind::Node, "", &node).is_some() {
+            return;
+        }
+        let pods: Vec<Arc<Value>> = c.store.iter(Kind::Pod, "").filter(|p| p.text("/spec/nodeName") == node).cloned().collect();
+        for p in pods {
+            c.store.remove(&Key::new(Kind::Pod, p.namespace(), p.name()));
+        }
+    });
+}

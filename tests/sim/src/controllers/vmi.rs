@@ -1,0 +1,232 @@
+//! VMIs: launcher pod, phases, what stays when the pod goes; the budgets that releases up to 1.5 keep for them; VMI replica sets.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::launcher;
+use crate::cluster::Cluster;
+use crate::json::{Json, controlled_by};
+use crate::kinds::{Key, Kind};
+use crate::options::Profile;
+
+/// Whether a VMI has ended.
+pub fn is_final(vmi: &Value) -> bool {
+    matches!(vmi.text("/status/phase"), "Succeeded" | "Failed")
+}
+
+/// The cluster-wide evictionStrategy; `None` the word when the KubeVirt object leaves it out.
+pub fn cluster_strategy(cluster: &Cluster) -> String {
+    let cr = cluster.store.list(Kind::KubeVirt, "").into_iter().find(|k| k.has("/status/phase") && !k.deleting());
+    match cr.as_ref().map_or("", |k| k.text("/spec/configuration/evictionStrategy")) {
+        "" => "None".to_owned(),
+        s => s.to_owned(),
+    }
+}
+
+/// The strategy that the webhook goes by.
+pub fn effective_strategy(cluster: &Cluster, vmi: &Value) -> Option<String> {
+    match vmi.text("/spec/evictionStrategy") {
+        "" => Some(cluster_strategy(cluster)),
+        s => Some(s.to_owned()),
+    }
+}
+
+/// The VMI's pods, hotplug pods not among them.
+pub fn launchers(cluster: &Cluster, vmi: &Value) -> Vec<Arc<Value>> {
+    cluster.store.owned_by(vmi.uid()).into_iter().filter(|k| k.kind == Kind::Pod).filter_map(|k| cluster.store.get(&k)).collect()
+}
+
+/// Whether a pod is over.
+pub fn pod_is_final(pod: &Value) -> bool {
+    matches!(pod.text("/status/phase"), "Succeeded" | "Failed")
+}
+
+/// Sets a phase and dates it.
+pub fn set_phase(object: &mut Value, phase: &str, now: &str) {
+    if object.text("/status/phase") == phase {
+        return;
+    }
+    object.put("/status/phase", phase);
+    let mut dates = object.list("/status/phaseTransitionTimestamps").to_vec();
+    dates.push(json!({"phase": phase, "phaseTransitionTimestamp": now}));
+    object.put("/status/phaseTransitionTimestamps", dates);
+}
+
+/// Moves a VMI on.
+pub fn sync(cluster: &mut Cluster, key: &Key) {
+    let Some(vmi) = cluster.store.get(key) else { return };
+    let pods = launchers(cluster, &vmi);
+    let now = cluster.now();
+    if vmi.deleting() {
+        return end(cluster, key, &vmi, &pods);
+    }
+    if is_final(&vmi) {
+        return;
+    }
+    let current = pods.iter().find(|p| !pod_is_final(p));
+    match (vmi.text("/status/phase"), current) {
+        ("", _) => {
+            let strategy = cluster.opts.profile().version();
+            cluster.update(key, |v| {
+                set_phase(v, "Pending", &now);
+                v.put("/status/guestOSInfo", json!({}));
+                v.put("/status/qosClass", "Burstable");
+                v.put("/status/runtimeUser", 107);
+                v.put("/status/launcherContainerImageVersion", format!("quay.io/kubevirt/virt-launcher:{strategy}"));
+                v.set_condition(json!({"type": "Ready", "status": "False", "reason": "GuestNotRunning",
+                    "message": "Guest VM is not reported as running", "lastProbeTime": now, "lastTransitionTime": now}));
+                launcher::observe(v);
+            });
+        }
+        ("Pending", None) => {
+            let pod = launcher::pod(cluster, &vmi, None);
+            let pod = cluster.create(Kind::Pod, pod);
+            let text = format!("Created virtual machine pod {}", pod.name());
+            cluster.event(&vmi, "virtualmachine-controller", "Normal", "SuccessfulCreate", &text);
+        }
+        ("Pending", Some(_)) => {
+            cluster.update(key, |v| set_phase(v, "Scheduling", &now));
+        }
+        ("Scheduling", None) => {
+            cluster.update(key, |v| set_phase(v, "Failed", &now));
+        }
+        ("Scheduling", Some(pod)) => scheduling(cluster, key, pod, &now),
+        _ => {
+            let here = pods.iter().any(|p| !pod_is_final(p) && p.text("/spec/nodeName") == vmi.text("/status/nodeName"));
+            if !here {
+                cluster.update(key, |v| set_phase(v, "Failed", &now));
+            }
+        }
+    }
+    follow_pods(cluster, key, &now);
+}
+
+fn scheduling(cluster: &mut Cluster, key: &Key, pod: &Value, now: &str) {
+    let scheduled = pod.condition("PodScheduled").cloned();
+    cluster.update(key, |v| match scheduled {
+        Some(c) if c.text("/status") == "False" => v.set_condition(c),
+        _ => {
+            let rest: Vec<Value> = v.list("/status/conditions").iter().filter(|c| c.text("/type") != "PodScheduled").cloned().collect();
+            v.put("/status/conditions", rest);
+        }
+    });
+    if pod.text("/status/phase") == "Running" {
+        let node = pod.text("/spec/nodeName").to_owned();
+        cluster.update(key, |v| {
+            set_phase(v, "Scheduled", now);
+            v.put("/status/nodeName", node.as_str());
+            v.set_label("kubevirt.io/nodeName", &node);
+        });
+    }
+}
+
+/// activePods in the VMI, and what KubeVirt writes on the pods.
+fn follow_pods(cluster: &mut Cluster, key: &Key, now: &str) {
+    let Some(vmi) = cluster.store.get(key) else { return };
+    let pods = launchers(cluster, &vmi);
+    let active: Map<String, Value> = pods.iter().map(|p| (p.uid().to_owned(), json!(p.text("/spec/nodeName")))).collect();
+    cluster.update(key, |v| {
+        if active.is_empty() {
+            v.cut("/status/activePods");
+        } else {
+            v.put("/status/activePods", Value::Object(active));
+        }
+    });
+    let mark = vmi.text("/status/evacuationNodeName").to_owned();
+    let newer = cluster.opts.profile() >= Profile::V1_4;
+    for pod in pods.iter().filter(|p| !pod_is_final(p)) {
+        let marked = newer && !mark.is_empty() && pod.text("/spec/nodeName") == mark;
+        cluster.update(&Key::new(Kind::Pod, &key.ns, pod.name()), |p| {
+            p.set_condition(json!({"type": "kubevirt.io/virtual-machine-unpaused", "status": "True", "lastProbeTime": now,
+                "lastTransitionTime": now, "reason": "NotPaused", "message": "the virtual machine is not paused"}));
+            let word = "descheduler.alpha.kubernetes.io/eviction-in-progress";
+            p.set_annotation(word, marked.then_some("true"));
+            if p.text("/status/phase") == "Running" {
+                let node = p.text("/spec/nodeName").to_owned();
+                if p.label("kubevirt.io/migrationJobUID").is_empty() || vmi.text("/status/nodeName") == node {
+                    p.set_label("kubevirt.io/nodeName", &node);
+                }
+            }
+        });
+    }
+}
+
+/// A VMI that is being deleted: its pods first, then the object.
+fn end(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>]) {
+    for pod in pods.iter().filter(|p| !p.deleting()) {
+        let text = format!("Deleted virtual machine pod {}", pod.name());
+        cluster.event(vmi, "virtualmachine-controller", "Normal", "SuccessfulDelete", &text);
+        cluster.delete(&Key::new(Kind::Pod, &key.ns, pod.name()), None);
+    }
+    if launchers(cluster, vmi).is_empty() {
+        let now = cluster.now();
+        cluster.update(key, |v| {
+            if !is_final(v) {
+                set_phase(v, "Succeeded", &now);
+            }
+        });
+        cluster.update(key, |v| {
+            let own = ["kubevirt.io/virtualMachineControllerFinalize", "kubevirt.io/foregroundDeleteVirtualMachine"];
+            let rest: Vec<Value> = v.list("/metadata/finalizers").iter().filter(|f| !own.contains(&f.as_str().unwrap_or(""))).cloned().collect();
+            v.put("/metadata/finalizers", rest);
+        });
+    }
+}
+
+/// The budget that releases up to 1.5 keep for a protected VMI.
+pub fn budget(cluster: &mut Cluster, key: &Key) {
+    let Some(vmi) = cluster.store.get(key) else { return };
+    if cluster.opts.profile() > Profile::V1_5 {
+        return;
+    }
+    let protected = match effective_strategy(cluster, &vmi).as_deref() {
+        Some("LiveMigrate" | "External") => true,
+        Some("LiveMigrateIfPossible") => vmi.is_true("LiveMigratable"),
+        _ => false,
+    };
+    let mine: Vec<Key> = cluster.store.owned_by(vmi.uid()).into_iter().filter(|k| k.kind == Kind::Pdb).collect();
+    if !protected || is_final(&vmi) || vmi.deleting() {
+        for k in &mine {
+            cluster.delete(k, None);
+        }
+        return;
+    }
+    let migrating = vmi.has("/status/migrationState") && !vmi.flag("/status/migrationState/completed");
+    let wanted = 1 + i64::from(migrating);
+    if let Some(k) = mine.first() {
+        cluster.update(k, |b| b.put("/spec/minAvailable", wanted));
+        return;
+    }
+    cluster.create(
+        Kind::Pdb,
+        json!({"metadata": {"generateName": "kubevirt-disruption-budget-", "namespace": key.ns, "ownerReferences": [controlled_by(&vmi)]},
+            "spec": {"minAvailable": wanted, "selector": {"matchLabels": {"kubevirt.io/created-by": vmi.uid()}}}}),
+    );
+}
+
+/// Keeps the number of a replica set's VMIs; finished ones are deleted and replaced under new names.
+pub fn replica_set(cluster: &mut Cluster, key: &Key) {
+    let Some(set) = cluster.store.get(key).filter(|s| !s.deleting()) else { return };
+    let all: Vec<Arc<Value>> =
+        cluster.store.owned_by(set.uid()).into_iter().filter(|k| k.kind == Kind::Vmi).filter_map(|k| cluster.store.get(&k)).collect();
+    let active = all.iter().filter(|v| !is_final(v) && !v.deleting()).count();
+    if !set.flag("/spec/paused") {
+        for v in all.iter().filter(|v| is_final(v) && !v.deleting()) {
+            cluster.delete(&Key::new(Kind::Vmi, &key.ns, v.name()), None);
+        }
+        for _ in active..usize::try_from(set.int("/spec/replicas").unwrap_or(1)).unwrap_or(0) {
+            let mut vmi = json!({"metadata": set.pointer("/spec/template/metadata").cloned().unwrap_or(json!({})),
+                "spec": set.pointer("/spec/template/spec").cloned().unwrap_or(json!({}))});
+            vmi.put("/metadata/generateName", set.name());
+            vmi.put("/metadata/namespace", key.ns.as_str());
+            vmi.put("/metadata/ownerReferences", json!([controlled_by(&set)]));
+            cluster.create(Kind::Vmi, vmi);
+        }
+    }
+    let ready = all.iter().filter(|v| v.is_true("Ready")).count();
+    cluster.update(key, |s| {
+        s.put("/status/replicas", active);
+        s.put("/status/readyReplicas", ready);
+    });
+}

@@ -1,0 +1,34 @@
+//! Seven VMs that run under LiveMigrate while the cluster already says LiveMigrateIfPossible: the case that the tool is made for.
+//! Beside them a web shop under a budget and a daemon set.
+
+use serde_json::json;
+
+use super::Settings;
+use crate::sim::Sim;
+use crate::world::Vm;
+
+/// Builds it.
+pub fn build(settings: Settings) -> Sim {
+    let mut options = settings.options;
+    if options.kubevirt.is_none() {
+        options.kubevirt = Some(crate::Profile::V1_7);
+    }
+    options.eviction_strategy = Some("LiveMigrate".to_owned());
+    let disk = "DisksNotLiveMigratable";
+    Sim::new(options)
+        .world()
+        .nodes(3)
+        .on("node-0")
+        .vm("tenant-a", Vm::new("db-0").non_migratable(disk))
+        .vm("tenant-a", Vm::new("web-1"))
+        .vm("tenant-a", Vm::new("gpu-1").run_strategy("RerunOnFailure").non_migratable("HostDeviceNotLiveMigratable"))
+        .vm("tenant-a", Vm::new("pinned-1").eviction_strategy("LiveMigrate").non_migratable(disk))
+        .vm("tenant-a", Vm::new("ext-1").eviction_strategy("External"))
+        .vm("tenant-a", Vm::new("hang-1").migration("hang"))
+        .vm("tenant-a", Vm::new("fail-1").migration("fail"))
+        .eviction_strategy("LiveMigrateIfPossible")
+        .deployment("shop", "web", 4)
+        .pdb("shop", "web", "web", json!({"maxUnavailable": 1}))
+        .daemon_set("kube-system", "agent")
+        .done()
+}

@@ -1,0 +1,316 @@
+//! Building clusters for tests and scenarios. What a [`World`] adds is settled at once: pods run, guests run, budgets are counted,
+//! all by the same controllers that work later, only without waiting.
+
+mod pod;
+mod vm;
+
+use serde_json::{Value, json};
+
+pub use self::pod::PodSpec;
+pub use self::vm::Vm;
+use crate::cluster::Cluster;
+use crate::json::{Json, controlled_by};
+use crate::kinds::{Key, Kind};
+use crate::sim::Sim;
+
+/// What every cluster has from the start.
+pub fn install(cluster: &mut Cluster) {
+    for ns in ["default", "kube-system"] {
+        cluster.create(Kind::Namespace, json!({"metadata": {"name": ns}}));
+    }
+    let Some(profile) = cluster.opts.kubevirt else { return };
+    cluster.create(Kind::Namespace, json!({"metadata": {"name": "kubevirt"}}));
+    let version = profile.version();
+    let mut spec = json!({"configuration": {"vmRolloutStrategy": "LiveUpdate"},
+        "workloadUpdateStrategy": {"batchEvictionInterval": "1m", "batchEvictionSize": 10, "workloadUpdateMethods": ["LiveMigrate", "Evict"]}});
+    if let Some(strategy) = &cluster.opts.eviction_strategy {
+        spec.put("/configuration/evictionStrategy", strategy.as_str());
+    }
+    cluster.create(
+        Kind::KubeVirt,
+        json!({"metadata": {"name": "kubevirt", "namespace": "kubevirt"}, "spec": spec,
+            "status": {"defaultArchitecture": "amd64", "observedKubeVirtVersion": version, "operatorVersion": version,
+                "targetKubeVirtVersion": version, "outdatedVirtualMachineInstanceWorkloads": 0, "phase": "Deployed"}}),
+    );
+}
+
+/// A cluster in the making.
+#[derive(Debug)]
+pub struct World {
+    sim: Sim,
+    on: Option<String>,
+}
+
+impl World {
+    pub(crate) fn new(sim: Sim) -> Self {
+        Self { sim, on: None }
+    }
+
+    /// What follows goes to this node as long as it fits there ("" = wherever the scheduler likes).
+    #[must_use]
+    pub fn on(self, node: &str) -> Self {
+        Self { on: (!node.is_empty()).then(|| node.to_owned()), ..self }
+    }
+
+    fn settled(&self, work: impl FnOnce(&mut Cluster)) {
+        self.sim.shared().with(|c| {
+            c.instant = true;
+            c.prefer.clone_from(&self.on);
+            work(c);
+            c.settle();
+            c.instant = false;
+            c.prefer = None;
+            for node in c.store.list(Kind::Node, "") {
+                c.store.touch(&Key::new(Kind::Node, "", node.name()));
+            }
+        });
+    }
+
+    fn in_namespace(&self, ns: &str, work: impl FnOnce(&mut Cluster)) {
+        self.settled(|c| {
+            if c.get(Kind::Namespace, "", ns).is_none() {
+                c.create(Kind::Namespace, json!({"metadata": {"name": ns}}));
+            }
+            work(c);
+        });
+    }
+
+    /// A node, labelled as KubeVirt's node labeller does.
+    #[must_use]
+    pub fn node(self, name: &str) -> Self {
+        self.node_with(name, |_| {})
+    }
+
+    /// A node with changes.
+    #[must_use]
+    pub fn node_with(self, name: &str, change: impl FnOnce(&mut Value)) -> Self {
+        self.settled(|c| {
+            let mut node = node_object(c, name);
+            change(&mut node);
+            c.create(Kind::Node, node);
+        });
+        self
+    }
+
+    /// node-0 … node-(n-1)
+    #[must_use]
+    pub fn nodes(self, n: usize) -> Self {
+        (0..n).fold(self, |w, i| w.node(&format!("node-{i}")))
+    }
+
+    /// Any object, created and settled.
+    #[must_use]
+    pub fn object(self, object: Value) -> Self {
+        let kind = Kind::of_object(object.text("/kind")).expect("a kind of the table");
+        let ns = object.namespace().to_owned();
+        let work = |c: &mut Cluster| {
+            c.create(kind, object);
+        };
+        if kind.info().namespaced { self.in_namespace(if ns.is_empty() { "default" } else { &ns }, work) } else { self.settled(work) }
+        self
+    }
+
+    /// A namespace.
+    #[must_use]
+    pub fn namespace(self, ns: &str) -> Self {
+        self.in_namespace(ns, |_| {});
+        self
+    }
+
+    /// A deployment whose pods carry the label `app: NAME`.
+    #[must_use]
+    pub fn deployment(self, ns: &str, name: &str, replicas: usize) -> Self {
+        self.deployment_with(ns, name, replicas, PodSpec::new())
+    }
+
+    /// A deployment of such pods.
+    #[must_use]
+    pub fn deployment_with(self, ns: &str, name: &str, replicas: usize, pod: PodSpec) -> Self {
+        self.workload("Deployment", ns, name, replicas, pod)
+    }
+
+    /// A stateful set.
+    #[must_use]
+    pub fn stateful_set(self, ns: &str, name: &str, replicas: usize) -> Self {
+        self.workload("StatefulSet", ns, name, replicas, PodSpec::new())
+    }
+
+    /// A stateful set of such pods.
+    #[must_use]
+    pub fn stateful_set_with(self, ns: &str, name: &str, replicas: usize, pod: PodSpec) -> Self {
+        self.workload("StatefulSet", ns, name, replicas, pod)
+    }
+
+    /// A daemon set: a pod on each node, also on later ones.
+    #[must_use]
+    pub fn daemon_set(self, ns: &str, name: &str) -> Self {
+        self.workload("DaemonSet", ns, name, 1, PodSpec::new())
+    }
+
+    fn workload(self, kind: &str, ns: &str, name: &str, replicas: usize, pod: PodSpec) -> Self {
+        let template = pod.label("app", name).template();
+        let mut object = json!({"kind": kind, "metadata": {"name": name, "namespace": ns, "labels": {"app": name}},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}});
+        if kind != "DaemonSet" {
+            object.put("/spec/replicas", replicas);
+        }
+        self.object(object)
+    }
+
+    /// A pod of its own, without a controller.
+    #[must_use]
+    pub fn pod(self, ns: &str, name: &str, pod: PodSpec) -> Self {
+        let mirror = pod.is_mirror();
+        let (mut object, phase) = pod.object(ns, name);
+        let on = self.on.clone();
+        self.in_namespace(ns, |c| {
+            if mirror
+                && let Some(node) = on.as_deref().and_then(|n| c.get(Kind::Node, "", n))
+            {
+                object.put("/spec/nodeName", node.name());
+                object.put("/metadata/ownerReferences", json!([controlled_by(&node)]));
+            }
+            c.create(Kind::Pod, object);
+            c.settle();
+            if let Some(phase) = phase {
+                c.update(&Key::new(Kind::Pod, ns, name), |p| {
+                    p.put("/status/phase", phase);
+                    p.set_condition(json!({"type": "Ready", "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": null}));
+                });
+            }
+        });
+        self
+    }
+
+    /// A budget over the pods with the label `app: APP`; `spec` is e.g. `json!({"maxUnavailable": 1})`.
+    #[must_use]
+    pub fn pdb(self, ns: &str, name: &str, app: &str, spec: Value) -> Self {
+        let mut spec = spec;
+        if !spec.has("/selector") {
+            spec.put("/selector", json!({"matchLabels": {"app": app}}));
+        }
+        self.object(json!({"kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": ns}, "spec": spec}))
+    }
+
+    /// A VM, running unless it says otherwise.
+    #[must_use]
+    pub fn vm(self, ns: &str, vm: Vm) -> Self {
+        let starts = vm.needs_start();
+        let object = vm.object(ns);
+        self.in_namespace(ns, |c| {
+            let made = c.create(Kind::Vm, object);
+            c.settle();
+            if starts {
+                c.update(&Key::new(Kind::Vm, ns, made.name()), |v| v.put("/status/stateChangeRequests", json!([{"action": "Start"}])));
+            }
+        });
+        self
+    }
+
+    /// A VMI without a VM.
+    #[must_use]
+    pub fn vmi(self, ns: &str, vm: Vm) -> Self {
+        let object = vm.instance(ns);
+        self.in_namespace(ns, |c| {
+            c.create(Kind::Vmi, object);
+        });
+        self
+    }
+
+    /// A replica set of VMIs; `vm` gives the template.
+    #[must_use]
+    pub fn vmi_replica_set(self, ns: &str, name: &str, replicas: usize, vm: Vm) -> Self {
+        let mut template = vm.template();
+        template.set_label("rs", name);
+        self.object(json!({"kind": "VirtualMachineInstanceReplicaSet", "metadata": {"name": name, "namespace": ns},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"rs": name}}, "template": template}}))
+    }
+
+    /// An attachment pod of a hotplugged volume, owned by the VM's launcher.
+    #[must_use]
+    pub fn hotplug(self, ns: &str, vm: &str, pod: &str) -> Self {
+        self.in_namespace(ns, |c| {
+            let launcher = c.store.iter(Kind::Pod, ns).find(|p| p.annotation("kubevirt.io/domain") == vm && p.label("kubevirt.io") == "virt-launcher").cloned();
+            let launcher = launcher.expect("the VM has a launcher");
+            c.create(
+                Kind::Pod,
+                json!({"metadata": {"name": pod, "namespace": ns, "labels": {"kubevirt.io": "hotplug-disk"}, "ownerReferences": [controlled_by(&launcher)]},
+                    "spec": {"nodeName": launcher.text("/spec/nodeName"), "containers": [{"name": "hotplug-disk", "image": "pause"}]}}),
+            );
+        });
+        self
+    }
+
+    /// A claim and its volume; with a node the volume can be used on that one only.
+    #[must_use]
+    pub fn volume(self, ns: &str, claim: &str, mode: &str, node: Option<&str>) -> Self {
+        let pv = format!("pv-{ns}-{claim}");
+        let mut spec = json!({"capacity": {"storage": "10Gi"}, "accessModes": [mode], "claimRef": {"namespace": ns, "name": claim}, "storageClassName": "lab"});
+        if let Some(node) = node {
+            let term = json!({"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]});
+            spec.put("/nodeAffinity/required/nodeSelectorTerms", json!([term]));
+        }
+        self.object(json!({"kind": "PersistentVolume", "metadata": {"name": pv}, "spec": spec, "status": {"phase": "Bound"}})).object(
+            json!({"kind": "PersistentVolumeClaim", "metadata": {"name": claim, "namespace": ns},
+                "spec": {"accessModes": [mode], "volumeName": pv, "storageClassName": "lab", "resources": {"requests": {"storage": "10Gi"}}},
+                "status": {"phase": "Bound"}}),
+        )
+    }
+
+    /// The cluster-wide evictionStrategy from here on; VMs that run keep theirs.
+    #[must_use]
+    pub fn eviction_strategy(self, strategy: &str) -> Self {
+        self.settled(|c| {
+            c.update(&Key::new(Kind::KubeVirt, "kubevirt", "kubevirt"), |k| k.put("/spec/configuration/evictionStrategy", strategy));
+        });
+        self
+    }
+
+    /// Changes an object and settles.
+    #[must_use]
+    pub fn change(self, kind: &str, ns: &str, name: &str, change: impl FnOnce(&mut Value)) -> Self {
+        let kind = Kind::of_object(kind).expect("a kind of the table");
+        self.settled(|c| {
+            c.update(&Key::new(kind, ns, name), change).expect("an object to change");
+        });
+        self
+    }
+
+    /// The cluster.
+    pub fn done(self) -> Sim {
+        self.sim
+    }
+}
+
+fn node_object(cluster: &Cluster, name: &str) -> Value {
+    let now = cluster.now();
+    let number: usize = name.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
+    let amounts = json!({"cpu": "64", "devices.kubevirt.io/kvm": "1k", "devices.kubevirt.io/tun": "1k", "devices.kubevirt.io/vhost-net": "1k",
+        "ephemeral-storage": "1Ti", "memory": "512Gi", "nvidia.com/A100": "4", "pods": "1k"});
+    let mut node = json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+        "spec": {},
+        "status": {"capacity": amounts, "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": null, "reason": "KubeletReady"}],
+            "addresses": [{"type": "InternalIP", "address": format!("10.9.0.{}", number + 1)}, {"type": "Hostname", "address": name}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+            "nodeInfo": {"machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "", "containerRuntimeVersion": "",
+                "kubeletVersion": "", "kubeProxyVersion": "", "operatingSystem": "", "architecture": ""}}
+    });
+    if cluster.opts.kubevirt.is_some() {
+        for label in [
+            "cpu-model-migration.node.kubevirt.io/Skylake",
+            "cpu-model.node.kubevirt.io/Skylake",
+            "cpumanager",
+            "host-model-cpu.node.kubevirt.io/Skylake",
+            "kubevirt.io/schedulable",
+            "machine-type.node.kubevirt.io/pc-q35-rhel9.4.0",
+            "machine-type.node.kubevirt.io/q35",
+        ] {
+            node.set_label(label, "true");
+        }
+        node.set_annotation("kubevirt.io/heartbeat", Some(&now));
+    }
+    node
+}
