@@ -195,7 +195,7 @@ impl Cluster {
             new.cut("/metadata/finalizers");
         }
         let new = self.store.put(key, new);
-        if ended && !(key.kind == Kind::Namespace) {
+        if ended && key.kind != Kind::Namespace {
             self.store.remove(key);
         }
         Some(new)
@@ -328,7 +328,7 @@ fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
 }
 
 /// Removes everything that may hold an object's place, in a deletion that cannot wait: what the kubelet does last.
-pub fn finish(cluster: &mut Cluster, key: &Key, uid: &str) {
+pub(crate) fn finish(cluster: &mut Cluster, key: &Key, uid: &str) {
     let Some(pod) = cluster.store.get(key).filter(|p| p.uid() == uid) else { return };
     if pod.list("/metadata/finalizers").is_empty() {
         cluster.update(key, |p| p.put("/metadata/deletionGracePeriodSeconds", 0));

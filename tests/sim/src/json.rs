@@ -152,7 +152,7 @@ impl Json for Value {
 }
 
 /// An owner reference that controls.
-pub fn controlled_by(owner: &Value) -> Value {
+pub(crate) fn controlled_by(owner: &Value) -> Value {
     json!({"apiVersion": owner.text("/apiVersion"), "kind": owner.text("/kind"), "name": owner.name(), "uid": owner.uid(),
         "controller": true, "blockOwnerDeletion": true})
 }

@@ -52,7 +52,7 @@ pub struct Info {
 macro_rules! table {
     ($($id:ident $group:literal $version:literal $plural:literal $singular:literal $kind:literal $ns:literal [$($short:literal),*];)*) => {
         /// All resources.
-        pub static TABLE: &[Info] = &[$(Info { id: Kind::$id, group: $group, version: $version, plural: $plural,
+        pub(crate) static TABLE: &[Info] = &[$(Info { id: Kind::$id, group: $group, version: $version, plural: $plural,
             singular: $singular, kind: $kind, namespaced: $ns, short: &[$($short),*] }),*];
     };
 }

@@ -62,6 +62,7 @@ pub enum VirtApi {
 
 /// All knobs. Delays are those of the real test bed unless said otherwise; `speed` divides them all.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "knobs, each on its own")]
 pub struct Options {
     /// Whether KubeVirt is installed, and which release.
     pub kubevirt: Option<Profile>,

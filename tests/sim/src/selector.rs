@@ -158,7 +158,7 @@ impl Fields {
 }
 
 /// Whether the node fits a list of nodeSelectorTerms (any term; all of its expressions).
-pub fn node_terms(terms: &[Value], node: &Value) -> bool {
+pub(crate) fn node_terms(terms: &[Value], node: &Value) -> bool {
     terms.iter().any(|term| {
         let labels = node.pointer("/metadata/labels").and_then(Value::as_object);
         let expressions = term.list("/matchExpressions");

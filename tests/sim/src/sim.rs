@@ -18,7 +18,7 @@ use crate::world::World;
 
 /// What all handles and tasks of one cluster share.
 #[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     cluster: Mutex<Cluster>,
     changed: watch::Sender<u64>,
     stop: watch::Sender<bool>,
@@ -30,24 +30,24 @@ impl Shared {
     }
 
     /// Works on the cluster and wakes whoever waits for changes.
-    pub fn with<T>(&self, work: impl FnOnce(&mut Cluster) -> T) -> T {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Cluster) -> T) -> T {
         let result = work(&mut self.lock());
         self.changed.send_modify(|n| *n += 1);
         result
     }
 
     /// Reads the cluster.
-    pub fn read<T>(&self, work: impl FnOnce(&Cluster) -> T) -> T {
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Cluster) -> T) -> T {
         work(&self.lock())
     }
 
     /// Wakes with each change.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
     /// Becomes true at the end.
-    pub fn stopped(&self) -> watch::Receiver<bool> {
+    pub(crate) fn stopped(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }
 }

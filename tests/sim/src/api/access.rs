@@ -47,11 +47,13 @@ impl Rule {
     }
 
     /// Restricts it to one namespace.
+    #[must_use]
     pub fn in_namespace(self, ns: &str) -> Self {
         Self { place: Place::Namespace(ns.to_owned()), ..self }
     }
 
     /// Restricts it to requests over all namespaces.
+    #[must_use]
     pub fn cluster_wide(self) -> Self {
         Self { place: Place::ClusterWide, ..self }
     }

@@ -52,12 +52,14 @@ impl Answer {
     }
 
     /// Adds a header.
+    #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Comes only after some time.
+    #[must_use]
     pub fn delayed(mut self, by: Duration) -> Self {
         self.after = by;
         self

@@ -14,7 +14,7 @@ const KUBEVIRT: &str = include_str!("../../../fixtures/recordings/http/discovery
 const SUBRESOURCES: &str = include_str!("../../../fixtures/recordings/http/discovery-subresources-v1.json");
 
 /// Whether the cluster has this resource.
-pub fn installed(cluster: &Cluster, kind: Kind) -> bool {
+pub(super) fn installed(cluster: &Cluster, kind: Kind) -> bool {
     match kind.info().group {
         "kubevirt.io" => cluster.opts.kubevirt.is_some(),
         "cdi.kubevirt.io" => cluster.opts.cdi,
@@ -37,7 +37,7 @@ fn groups(cluster: &Cluster) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Answers what is not about a resource.
-pub fn answer(cluster: &Cluster, request: &Request) -> Answer {
+pub(super) fn answer(cluster: &Cluster, request: &Request) -> Answer {
     if request.method != "GET" {
         return no_such_path();
     }

@@ -17,7 +17,7 @@ use crate::kinds::{Key, Kind};
 const VIOLATES: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
 /// Answers POST pods/NAME/eviction.
-pub fn answer(cluster: &mut Cluster, request: &Request) -> Answer {
+pub(super) fn answer(cluster: &mut Cluster, request: &Request) -> Answer {
     let Some(body) = request.body.clone() else { return bad_request("the body is not JSON") };
     let unknown = unknown_fields(&body);
     let mut answer = evict(cluster, request, &body);

@@ -85,16 +85,19 @@ impl Fault {
     }
 
     /// Restricts it to a stretch of time.
+    #[must_use]
     pub fn between(self, from: Duration, until: Duration) -> Self {
         Self { from, until: Some(until), ..self }
     }
 
     /// Meets only the n-th fitting request, counted from 1.
+    #[must_use]
     pub fn nth(self, n: usize) -> Self {
         Self { skip: n.saturating_sub(1), count: Some(1), ..self }
     }
 
     /// Meets only the first n fitting requests.
+    #[must_use]
     pub fn first(self, n: usize) -> Self {
         Self { count: Some(n), ..self }
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::json::Json;
 
 /// RFC 7396.
-pub fn merge(target: &mut Value, patch: &Value) {
+pub(super) fn merge(target: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         *target = patch.clone();
         return;
@@ -34,7 +34,7 @@ fn merge_key(field: &str) -> Option<&'static str> {
 }
 
 /// A strategic merge.
-pub fn strategic(target: &mut Value, patch: &Value) {
+pub(super) fn strategic(target: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         *target = patch.clone();
         return;
@@ -75,17 +75,17 @@ fn merge_list(list: &mut Value, items: &[Value], id: &str) {
 }
 
 /// RFC 6902, with the operations that clients use here.
-pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), String> {
+pub(super) fn json_patch(target: &mut Value, patch: &Value) -> Result<(), String> {
     for step in patch.as_array().ok_or("a JSON patch is a list")? {
-        let path = step.text("/path");
+        let at = step.text("/path");
         let value = step.get("value").cloned().unwrap_or(Value::Null);
         match step.text("/op") {
-            "test" if target.pointer(path).unwrap_or(&Value::Null) == &value => {}
-            "test" => return Err(format!("testing value {path} failed")),
-            "add" => add(target, path, value)?,
-            "replace" if target.pointer(path).is_some() => *target.pointer_mut(path).expect("present") = value,
-            "remove" if target.pointer(path).is_some() => remove(target, path),
-            op @ ("replace" | "remove") => return Err(format!("{op} operation does not apply: doc is missing path: {path}")),
+            "test" if target.pointer(at).unwrap_or(&Value::Null) == &value => {}
+            "test" => return Err(format!("testing value {at} failed")),
+            "add" => add(target, at, value)?,
+            "replace" if target.pointer(at).is_some() => *target.pointer_mut(at).expect("present") = value,
+            "remove" if target.pointer(at).is_some() => remove(target, at),
+            op @ ("replace" | "remove") => return Err(format!("{op} operation does not apply: doc is missing path: {at}")),
             op => return Err(format!("unexpected operation {op}")),
         }
     }

@@ -14,7 +14,7 @@ use crate::kinds::Kind;
 use crate::selector::{Fields, Labels};
 
 /// Answers a GET of one object.
-pub fn get(cluster: &Cluster, request: &Request, kind: Kind) -> Answer {
+pub(super) fn get(cluster: &Cluster, request: &Request, kind: Kind) -> Answer {
     match cluster.get(kind, &request.ns, &request.name) {
         Some(object) => Answer::json(200, Value::clone(&object)),
         None => not_found(kind, &request.name),
@@ -32,7 +32,7 @@ fn unable(kind: Kind, what: &str) -> Answer {
 }
 
 /// Answers a list or opens a watch.
-pub fn list(cluster: &Cluster, request: &Request, kind: Kind) -> Answer {
+pub(super) fn list(cluster: &Cluster, request: &Request, kind: Kind) -> Answer {
     let labels = match Labels::parse(request.param("labelSelector")) {
         Ok(l) => l,
         Err(e) => return bad_request(&e),
@@ -100,7 +100,7 @@ fn item(kind: Kind, object: &Value) -> Value {
 fn watch(cluster: &Cluster, request: &Request, kind: Kind, labels: Labels, fields: Fields) -> Answer {
     let rv = request.param("resourceVersion");
     let wants_initial = matches!(request.param("sendInitialEvents"), "true" | "1");
-    if request.param("sendInitialEvents") != "" && !cluster.opts.streaming_lists {
+    if !request.param("sendInitialEvents").is_empty() && !cluster.opts.streaming_lists {
         return invalid(kind, "", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
     }
     let from_start = wants_initial || rv.is_empty() || rv == "0";

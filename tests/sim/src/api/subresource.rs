@@ -15,7 +15,7 @@ use crate::kinds::{Key, Kind};
 use crate::options::{Profile, VirtApi};
 
 /// What the aggregator answers while virt-api is away.
-pub fn down(cluster: &Cluster) -> Answer {
+pub(super) fn down(cluster: &Cluster) -> Answer {
     match cluster.opts.virt_api {
         VirtApi::NoEndpoints => Answer::text(503, "service unavailable\n"),
         VirtApi::Hang => Answer::text(504, "error trying to reach service: context deadline exceeded\n").delayed(Duration::from_secs(30).div_f64(cluster.opts.speed)),
@@ -27,7 +27,7 @@ pub fn down(cluster: &Cluster) -> Answer {
 }
 
 /// Answers a call of the group.
-pub fn answer(cluster: &mut Cluster, request: &Request) -> Answer {
+pub(super) fn answer(cluster: &mut Cluster, request: &Request) -> Answer {
     if cluster.opts.kubevirt.is_none() {
         return no_such_path();
     }

@@ -83,7 +83,7 @@ fn line(out: &mut Vec<u8>, event: &Value) {
 }
 
 /// Opens a watch.
-pub fn open(shared: &Arc<Shared>, spec: WatchSpec) -> SimBody {
+pub(super) fn open(shared: &Arc<Shared>, spec: WatchSpec) -> SimBody {
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(follow(Arc::clone(shared), spec, sender));
     SimBody::stream(receiver)

@@ -16,7 +16,7 @@ const HOTPLUG: &str = "hotplug-pod-eviction-interceptor.kubevirt.io";
 
 /// What admission says.
 #[derive(Debug)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// Goes on to the budgets.
     Allow,
     /// The answer to the client.
@@ -28,7 +28,7 @@ fn deny(webhook: &str, text: &str) -> Verdict {
 }
 
 /// Reviews an eviction.
-pub fn review(cluster: &mut Cluster, ns: &str, name: &str, dry_query: bool, dry_body: bool) -> Verdict {
+pub(super) fn review(cluster: &mut Cluster, ns: &str, name: &str, dry_query: bool, dry_body: bool) -> Verdict {
     let Some(profile) = cluster.opts.kubevirt else { return Verdict::Allow };
     let webhook = if profile <= Profile::V1_4 || name.starts_with("virt-launcher") {
         LAUNCHER
@@ -62,12 +62,12 @@ fn launcher(cluster: &mut Cluster, profile: Profile, pod: &Value, dry_run: bool)
         return deny(LAUNCHER, &text);
     };
     let migratable = vmi.is_true("LiveMigratable");
-    match effective_strategy(cluster, &vmi).as_deref() {
-        Some("LiveMigrate") if !migratable => {
+    match effective_strategy(cluster, &vmi).as_str() {
+        "LiveMigrate" if !migratable => {
             return deny(LAUNCHER, &format!("VMI {name} is configured with an eviction strategy but is not live-migratable"));
         }
-        Some("LiveMigrateIfPossible") if !migratable => return Verdict::Allow,
-        Some("LiveMigrate" | "LiveMigrateIfPossible" | "External") => {}
+        "LiveMigrateIfPossible" if !migratable => return Verdict::Allow,
+        "LiveMigrate" | "LiveMigrateIfPossible" | "External" => {}
         _ => return Verdict::Allow,
     }
     let trigger = format!("Eviction triggered evacuation of VMI \"{ns}/{name}\"");
@@ -121,23 +121,23 @@ fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
 }
 
 /// What a JSON patch that fails its test gets through virt-api.
-pub fn failed_patch() -> Answer {
+pub(super) fn failed_patch() -> Answer {
     internal("the server rejected our request due to an error in our request")
 }
 
 /// 409 as virt-api words it.
-pub fn vm_conflict(resource: &str, name: &str, why: &str) -> Answer {
+pub(super) fn vm_conflict(resource: &str, name: &str, why: &str) -> Answer {
     let message = format!("Operation cannot be fulfilled on {resource}.kubevirt.io \"{name}\": {why}");
     failure(409, "Conflict", &message, json!({"name": name, "group": "kubevirt.io", "kind": resource}))
 }
 
 /// 404 as virt-api words it.
-pub fn vm_not_found(resource: &str, name: &str) -> Answer {
+pub(super) fn vm_not_found(resource: &str, name: &str) -> Answer {
     let message = format!("{resource}.kubevirt.io \"{name}\" not found");
     failure(404, "NotFound", &message, json!({"name": name, "group": "kubevirt.io", "kind": resource}))
 }
 
 /// Whether a VMI runs or is on its way there.
-pub fn is_live(vmi: Option<&Value>) -> bool {
+pub(super) fn is_live(vmi: Option<&Value>) -> bool {
     vmi.is_some_and(|v| !is_final(v))
 }

@@ -14,7 +14,7 @@ fn wants_dry_run(request: &Request) -> bool {
 }
 
 /// Answers a POST to a collection.
-pub fn create(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
+pub(super) fn create(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
     let Some(mut body) = request.body.clone() else { return bad_request("the body is not JSON") };
     if kind.info().namespaced {
         let Some(ns) = cluster.get(Kind::Namespace, "", &request.ns) else { return not_found(Kind::Namespace, &request.ns) };
@@ -34,7 +34,7 @@ pub fn create(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
 }
 
 /// 403 of a namespace that is going.
-pub fn terminating(kind: Kind, name: &str, ns: &str) -> Answer {
+pub(super) fn terminating(kind: Kind, name: &str, ns: &str) -> Answer {
     let mut answer = forbidden(kind, name, &format!("unable to create new content in namespace {ns} because it is being terminated"));
     if let super::answer::Content::Json(body) = &mut answer.content {
         let cause = json!({"reason": "NamespaceTerminating", "message": format!("namespace {ns} is being terminated"), "field": "metadata.namespace"});
@@ -44,14 +44,14 @@ pub fn terminating(kind: Kind, name: &str, ns: &str) -> Answer {
 }
 
 /// Answers a PUT.
-pub fn replace(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
+pub(super) fn replace(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
     let Some(old) = cluster.get(kind, &request.ns, &request.name) else { return not_found(kind, &request.name) };
     let Some(new) = request.body.clone() else { return bad_request("the body is not JSON") };
     store(cluster, request, kind, &old, new)
 }
 
 /// Answers a PATCH.
-pub fn patch(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
+pub(super) fn patch(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
     let Some(old) = cluster.get(kind, &request.ns, &request.name) else { return not_found(kind, &request.name) };
     let Some(body) = request.body.as_ref() else { return bad_request("the body is not JSON") };
     let mut new = Value::clone(&old);
@@ -139,7 +139,7 @@ fn manage(cluster: &Cluster, request: &Request, old: &Value, new: &mut Value) {
 }
 
 /// Answers a DELETE.
-pub fn delete(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
+pub(super) fn delete(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
     let Some(old) = cluster.get(kind, &request.ns, &request.name) else { return not_found(kind, &request.name) };
     let body = request.body.clone().unwrap_or(Value::Null);
     if let Some(refusal) = preconditions(kind.info().kind, &request.name, &old, &body) {
@@ -162,7 +162,7 @@ pub fn delete(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
 }
 
 /// 409 when the options' preconditions do not hold.
-pub fn preconditions(kind: &str, name: &str, object: &Value, options: &Value) -> Option<Answer> {
+pub(super) fn preconditions(kind: &str, name: &str, object: &Value, options: &Value) -> Option<Answer> {
     let check = |field: &str, label: &str, actual: &str, tail: &str| {
         let wanted = options.text(&format!("/preconditions/{field}"));
         (!wanted.is_empty() && wanted != actual).then(|| {

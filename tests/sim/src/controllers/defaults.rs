@@ -13,7 +13,7 @@ fn fill_in(value: &mut Value, path: &str, default: Value) {
 }
 
 /// Fills in a new object.
-pub fn fill(cluster: &mut Cluster, kind: Kind, value: &mut Value) {
+pub(crate) fn fill(cluster: &mut Cluster, kind: Kind, value: &mut Value) {
     match kind {
         Kind::Pod => pod(value),
         Kind::Namespace => {
@@ -107,15 +107,17 @@ fn vm(cluster: &mut Cluster, value: &mut Value) {
 }
 
 /// The VMI mutator: stamps the eviction strategy that holds at creation.
-fn vmi(cluster: &Cluster, value: &mut Value) {
+fn vmi(cluster: &mut Cluster, value: &mut Value) {
     observed(value);
     value.set_annotation("kubevirt.io/pci-topology-version", Some("v3"));
-    fill_in(
-        value,
-        "/metadata/finalizers",
-        json!(["kubevirt.io/virtualMachineControllerFinalize", "kubevirt.io/foregroundDeleteVirtualMachine"]),
-    );
-    let strategy = super::vmi::cluster_strategy(cluster);
+    let finalizers = if value.controller().is_some_and(|o| o.text("/kind") == "VirtualMachine") {
+        json!(["kubevirt.io/virtualMachineControllerFinalize", "kubevirt.io/foregroundDeleteVirtualMachine"])
+    } else {
+        json!(["kubevirt.io/foregroundDeleteVirtualMachine"])
+    };
+    fill_in(value, "/metadata/finalizers", finalizers);
+    let (strategy, uuid) = (super::vmi::cluster_strategy(cluster), cluster.new_uid());
+    fill_in(value, "/spec/domain/firmware", json!({"uuid": uuid}));
     fill_in(value, "/spec/evictionStrategy", json!(strategy));
     fill_in(value, "/spec/architecture", json!("amd64"));
     fill_in(value, "/spec/terminationGracePeriodSeconds", json!(30));

@@ -15,7 +15,7 @@ use crate::selector::Labels;
 const FORGET: i64 = 120;
 
 /// The budgets that select a pod.
-pub fn budgets_of(cluster: &Cluster, pod: &Value) -> Vec<Arc<Value>> {
+pub(crate) fn budgets_of(cluster: &Cluster, pod: &Value) -> Vec<Arc<Value>> {
     if pod.pointer("/metadata/labels").and_then(Value::as_object).is_none_or(Map::is_empty) {
         return Vec::new();
     }
@@ -27,12 +27,12 @@ fn selects(budget: &Value, pod: &Value) -> bool {
 }
 
 /// A budget or one of its pods changed.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
     schedule(cluster, key);
 }
 
 /// Has a budget's status computed in a moment.
-pub fn schedule(cluster: &mut Cluster, key: &Key) {
+pub(crate) fn schedule(cluster: &mut Cluster, key: &Key) {
     if !cluster.opts.disruption_controller {
         return;
     }
@@ -87,7 +87,7 @@ fn compute(cluster: &mut Cluster, key: &Key) {
 }
 
 /// The condition that follows from disruptionsAllowed.
-pub fn set_condition(budget: &mut Value, now: &str) {
+pub(crate) fn set_condition(budget: &mut Value, now: &str) {
     let yes = budget.int("/status/disruptionsAllowed").unwrap_or(0) > 0;
     let generation = budget.int("/status/observedGeneration").unwrap_or(0);
     let (status, reason) = if yes { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };

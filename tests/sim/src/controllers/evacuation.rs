@@ -10,7 +10,7 @@ use crate::kinds::{Key, Kind};
 use crate::options::Profile;
 
 /// Looks at one VMI.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(vmi) = cluster.store.get(key) else { return };
     let node = vmi.text("/status/nodeName").to_owned();
     if is_final(&vmi) || vmi.deleting() || node.is_empty() || !vmi.is_true("LiveMigratable") {
@@ -22,7 +22,7 @@ pub fn sync(cluster: &mut Cluster, key: &Key) {
     if !drained && vmi.text("/status/evacuationNodeName") != node {
         return;
     }
-    if !matches!(effective_strategy(cluster, &vmi).as_deref(), Some("LiveMigrate" | "LiveMigrateIfPossible")) {
+    if !matches!(effective_strategy(cluster, &vmi).as_str(), "LiveMigrate" | "LiveMigrateIfPossible") {
         return;
     }
     let open = cluster.store.list(Kind::Vmim, "").into_iter().filter(|m| !migration_is_final(m));

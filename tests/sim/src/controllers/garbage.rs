@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::kinds::{Key, Kind, TABLE};
 
 /// Deletes an object whose owners are all gone; when an object is gone, has its dependents looked at.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(object) = cluster.store.get(key) else {
         orphans(cluster, key);
         return;
@@ -48,7 +48,7 @@ fn orphans(cluster: &mut Cluster, key: &Key) {
 }
 
 /// Empties a namespace that is being deleted, then removes it.
-pub fn namespace(cluster: &mut Cluster, key: &Key) {
+pub(super) fn namespace(cluster: &mut Cluster, key: &Key) {
     let Some(ns) = cluster.store.get(key) else { return };
     if !ns.deleting() {
         return;

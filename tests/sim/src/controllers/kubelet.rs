@@ -13,7 +13,7 @@ use crate::json::Json;
 use crate::kinds::{Key, Kind};
 
 /// Reads `1.5s`, `300ms`, `2m`.
-pub fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let number: f64 = text[..split].parse().ok()?;
     let unit = match &text[split..] {
@@ -27,7 +27,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 }
 
 /// Starts what is bound and stops what is deleted.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(pod) = cluster.store.get(key) else { return };
     let node = pod.text("/spec/nodeName");
     if node.is_empty() || !is_up(cluster, node) {
@@ -110,7 +110,9 @@ fn run(cluster: &mut Cluster, key: &Key) {
             p.set_condition(c);
         }
         p.set_condition(json!({"type": "Initialized", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
-        rest.into_iter().for_each(|c| p.set_condition(c));
+        for c in rest {
+            p.set_condition(c);
+        }
         if !p.is_true("PodScheduled") {
             p.set_condition(json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
         }
@@ -147,7 +149,7 @@ fn statuses(pod: &mut Value, now: &str, ready: bool) {
 }
 
 /// virt-handler: starts the guest of a scheduled VMI and says whether it can migrate.
-pub fn guest(cluster: &mut Cluster, key: &Key) {
+pub(super) fn guest(cluster: &mut Cluster, key: &Key) {
     let Some(vmi) = cluster.store.get(key) else { return };
     if vmi.text("/status/phase") != "Scheduled" || vmi.deleting() || !is_up(cluster, vmi.text("/status/nodeName")) {
         return;
@@ -177,7 +179,7 @@ fn boot(cluster: &mut Cluster, key: &Key) {
 }
 
 /// The LiveMigratable condition for a reason ("" = it can).
-pub fn migratable(reason: &str) -> Value {
+pub(super) fn migratable(reason: &str) -> Value {
     let message = match reason {
         "" => return json!({"type": "LiveMigratable", "status": "True"}),
         "DisksNotLiveMigratable" => "cannot migrate VMI: PVC root is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)",

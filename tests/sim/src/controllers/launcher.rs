@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::json::{Json, controlled_by};
 
 /// Status fields that follow from the spec.
-pub fn observe(vmi: &mut Value) {
+pub(super) fn observe(vmi: &mut Value) {
     let guest = vmi.pointer("/spec/domain/memory/guest").cloned().unwrap_or(json!("128Mi"));
     vmi.put("/status/currentCPUTopology", json!({"cores": 1, "sockets": 1, "threads": 1}));
     vmi.put("/status/memory", json!({"guestAtBoot": guest, "guestCurrent": guest, "guestRequested": guest, "memoryOverhead": "274688Ki"}));
@@ -104,7 +104,7 @@ fn compute(vmi: &Value, image: &str, grace: i64) -> Value {
 }
 
 /// A launcher pod; with a migration it is that one's target.
-pub fn pod(cluster: &mut Cluster, vmi: &Value, migration: Option<&Value>) -> Value {
+pub(super) fn pod(cluster: &mut Cluster, vmi: &Value, migration: Option<&Value>) -> Value {
     let (name, ns) = (vmi.name().to_owned(), vmi.namespace().to_owned());
     let image = format!("quay.io/kubevirt/virt-launcher:{}", cluster.opts.profile().version());
     let grace = vmi.int("/spec/terminationGracePeriodSeconds").unwrap_or(30) + 30;
@@ -160,6 +160,13 @@ pub fn pod(cluster: &mut Cluster, vmi: &Value, migration: Option<&Value>) -> Val
         pod.put(&format!("/spec{affinity}"), json!([term]));
     }
     if let Some(m) = migration {
+        // A guest with the host's CPU model goes only where that model can be had.
+        let source = cluster.get(crate::kinds::Kind::Node, "", vmi.text("/status/nodeName"));
+        let labels = source.as_ref().and_then(|n| n.pointer("/metadata/labels")).and_then(Value::as_object);
+        let model = labels.into_iter().flatten().find_map(|(k, _)| k.strip_prefix("host-model-cpu.node.kubevirt.io/"));
+        if let (Some(model), "host-model") = (model, vmi.text("/spec/domain/cpu/model")) {
+            pod["spec"]["nodeSelector"][format!("cpu-model-migration.node.kubevirt.io/{model}")] = json!("true");
+        }
         pod.set_label("kubevirt.io/migrationJobUID", m.uid());
         pod.set_label("kubevirt.io/nodeName", vmi.text("/status/nodeName"));
         pod.set_annotation("kubevirt.io/migrationJobName", Some(m.name()));

@@ -17,12 +17,12 @@ use crate::kinds::{Key, Kind};
 const KEPT: usize = 5;
 
 /// Whether a migration is over.
-pub fn is_final(m: &Value) -> bool {
+pub(super) fn is_final(m: &Value) -> bool {
     matches!(m.text("/status/phase"), "Succeeded" | "Failed")
 }
 
 /// Whether it counts against the limits.
-pub fn counts(m: &Value) -> bool {
+pub(super) fn counts(m: &Value) -> bool {
     !is_final(m) && !matches!(m.text("/status/phase"), "" | "Pending")
 }
 
@@ -40,7 +40,7 @@ fn go(cluster: &mut Cluster, key: &Key, phase: &str) {
 }
 
 /// Moves a migration on.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(m) = cluster.store.get(key) else {
         wake(cluster);
         return;

@@ -1,8 +1,8 @@
 //! The controllers. Each change of an object puts it (and its owners) on one queue; `reconcile` brings one object closer to what is wanted.
 //! Work that takes time is a timer of the cluster. One queue, one order: runs are repeatable.
 
-pub mod defaults;
-pub mod disruption;
+pub(crate) mod defaults;
+pub(crate) mod disruption;
 mod evacuation;
 mod garbage;
 mod kubelet;
@@ -10,8 +10,8 @@ mod launcher;
 mod migration;
 mod node;
 mod scheduler;
-pub mod vm;
-pub mod vmi;
+pub(crate) mod vm;
+pub(crate) mod vmi;
 mod workloads;
 
 use crate::cluster::Cluster;
@@ -19,7 +19,7 @@ use crate::json::Json;
 use crate::kinds::{Key, Kind};
 
 /// Brings one object, and what depends on it, closer to what is wanted.
-pub fn reconcile(cluster: &mut Cluster, key: &Key) {
+pub(crate) fn reconcile(cluster: &mut Cluster, key: &Key) {
     garbage::sync(cluster, key);
     match key.kind {
         Kind::Namespace => garbage::namespace(cluster, key),

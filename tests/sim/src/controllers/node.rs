@@ -12,12 +12,12 @@ use crate::kinds::{Key, Kind};
 const TAINT: &str = "node.kubernetes.io/unschedulable";
 
 /// Whether the node's kubelet and virt-handler live.
-pub fn is_up(cluster: &Cluster, node: &str) -> bool {
+pub(super) fn is_up(cluster: &Cluster, node: &str) -> bool {
     cluster.get(Kind::Node, "", node).is_some_and(|n| n.annotation("lab/kubelet") != "down")
 }
 
 /// Follows a node.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     super::scheduler::retry(cluster);
     for set in cluster.store.list(Kind::DaemonSet, "") {
         cluster.store.touch(&Key::new(Kind::DaemonSet, set.namespace(), set.name()));

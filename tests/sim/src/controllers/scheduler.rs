@@ -12,14 +12,14 @@ use crate::kinds::{Key, Kind};
 use crate::selector::{Labels, node_terms};
 
 /// Looks again at the pods that found no node.
-pub fn retry(cluster: &mut Cluster) {
+pub(super) fn retry(cluster: &mut Cluster) {
     for key in cluster.unscheduled.clone() {
         cluster.store.touch(&key);
     }
 }
 
 /// Binds a pod that has no node, after a moment.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(pod) = cluster.store.get(key) else { return };
     if !pod.text("/spec/nodeName").is_empty() || pod.deleting() || pod.text("/status/phase") != "Pending" {
         cluster.unscheduled.remove(key);
@@ -112,7 +112,7 @@ fn tolerated(toleration: &Value, taint: &Value) -> bool {
 }
 
 /// Node selector and required node affinity.
-pub fn selected(pod: &Value, node: &Value) -> bool {
+pub(super) fn selected(pod: &Value, node: &Value) -> bool {
     let wanted = pod.pointer("/spec/nodeSelector").and_then(Value::as_object);
     if wanted.into_iter().flatten().any(|(k, v)| Some(node.label(k)) != v.as_str()) {
         return false;

@@ -10,7 +10,7 @@ use crate::json::{Json, controlled_by};
 use crate::kinds::{Key, Kind};
 
 /// The run strategy, from either of the two fields.
-pub fn run_strategy(vm: &Value) -> &str {
+pub(crate) fn run_strategy(vm: &Value) -> &str {
     match (vm.text("/spec/runStrategy"), vm.flag("/spec/running")) {
         ("", true) => "Always",
         ("", false) => "Halted",
@@ -19,7 +19,7 @@ pub fn run_strategy(vm: &Value) -> &str {
 }
 
 /// Moves a VM on.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(vm) = cluster.store.get(key) else { return };
     let vmi = cluster.get(Kind::Vmi, &key.ns, &key.name).filter(|v| v.controller().is_some_and(|o| o.text("/uid") == vm.uid()));
     if vm.deleting() {
@@ -64,43 +64,38 @@ fn drop_requests(cluster: &mut Cluster, key: &Key, vmi: Option<&Value>) {
 fn act(cluster: &mut Cluster, key: &Key, vm: &Value, vmi: Option<Arc<Value>>) {
     let strategy = run_strategy(vm).to_owned();
     let wants = |action: &str| vm.list("/status/stateChangeRequests").first().is_some_and(|r| r.text("/action") == action);
-    match vmi {
-        Some(v) => {
-            if v.deleting() {
-                return;
-            }
-            let asked = wants("Stop");
-            let ended = is_final(&v);
-            let failed = v.text("/status/phase") == "Failed";
-            match strategy.as_str() {
-                "Halted" => stop(cluster, vm, &v),
-                "Once" => {}
-                _ if asked => stop(cluster, vm, &v),
-                "Always" if ended => stop(cluster, vm, &v),
-                "RerunOnFailure" if ended => {
-                    if failed {
-                        cluster.update(key, |o| {
-                            if o.list("/status/stateChangeRequests").is_empty() {
-                                o.put("/status/stateChangeRequests", json!([{"action": "Start"}]));
-                            }
-                        });
+    let Some(v) = vmi else {
+        let go = match strategy.as_str() {
+            "Always" | "Once" => true,
+            "RerunOnFailure" => wants("Start") || vm.text("/status/runStrategy") != strategy,
+            "Manual" => wants("Start"),
+            _ => false,
+        };
+        if go {
+            start(cluster, vm);
+        }
+        return;
+    };
+    if v.deleting() {
+        return;
+    }
+    let ended = is_final(&v);
+    match strategy.as_str() {
+        "Once" => {}
+        "Halted" => stop(cluster, vm, &v),
+        _ if wants("Stop") => stop(cluster, vm, &v),
+        "Always" if ended => stop(cluster, vm, &v),
+        "RerunOnFailure" if ended => {
+            if v.text("/status/phase") == "Failed" {
+                cluster.update(key, |o| {
+                    if o.list("/status/stateChangeRequests").is_empty() {
+                        o.put("/status/stateChangeRequests", json!([{"action": "Start"}]));
                     }
-                    stop(cluster, vm, &v);
-                }
-                _ => {}
+                });
             }
+            stop(cluster, vm, &v);
         }
-        None => {
-            let go = match strategy.as_str() {
-                "Always" | "Once" => true,
-                "RerunOnFailure" => wants("Start") || vm.text("/status/runStrategy") != strategy,
-                "Manual" => wants("Start"),
-                _ => false,
-            };
-            if go {
-                start(cluster, vm);
-            }
-        }
+        _ => {}
     }
 }
 

@@ -11,12 +11,12 @@ use crate::kinds::{Key, Kind};
 use crate::options::Profile;
 
 /// Whether a VMI has ended.
-pub fn is_final(vmi: &Value) -> bool {
+pub(crate) fn is_final(vmi: &Value) -> bool {
     matches!(vmi.text("/status/phase"), "Succeeded" | "Failed")
 }
 
 /// The cluster-wide evictionStrategy; `None` the word when the KubeVirt object leaves it out.
-pub fn cluster_strategy(cluster: &Cluster) -> String {
+pub(crate) fn cluster_strategy(cluster: &Cluster) -> String {
     let cr = cluster.store.list(Kind::KubeVirt, "").into_iter().find(|k| k.has("/status/phase") && !k.deleting());
     match cr.as_ref().map_or("", |k| k.text("/spec/configuration/evictionStrategy")) {
         "" => "None".to_owned(),
@@ -25,25 +25,25 @@ pub fn cluster_strategy(cluster: &Cluster) -> String {
 }
 
 /// The strategy that the webhook goes by.
-pub fn effective_strategy(cluster: &Cluster, vmi: &Value) -> Option<String> {
+pub(crate) fn effective_strategy(cluster: &Cluster, vmi: &Value) -> String {
     match vmi.text("/spec/evictionStrategy") {
-        "" => Some(cluster_strategy(cluster)),
-        s => Some(s.to_owned()),
+        "" => cluster_strategy(cluster),
+        s => s.to_owned(),
     }
 }
 
 /// The VMI's pods, hotplug pods not among them.
-pub fn launchers(cluster: &Cluster, vmi: &Value) -> Vec<Arc<Value>> {
+pub(crate) fn launchers(cluster: &Cluster, vmi: &Value) -> Vec<Arc<Value>> {
     cluster.store.owned_by(vmi.uid()).into_iter().filter(|k| k.kind == Kind::Pod).filter_map(|k| cluster.store.get(&k)).collect()
 }
 
 /// Whether a pod is over.
-pub fn pod_is_final(pod: &Value) -> bool {
+pub(crate) fn pod_is_final(pod: &Value) -> bool {
     matches!(pod.text("/status/phase"), "Succeeded" | "Failed")
 }
 
 /// Sets a phase and dates it.
-pub fn set_phase(object: &mut Value, phase: &str, now: &str) {
+pub(crate) fn set_phase(object: &mut Value, phase: &str, now: &str) {
     if object.text("/status/phase") == phase {
         return;
     }
@@ -54,7 +54,7 @@ pub fn set_phase(object: &mut Value, phase: &str, now: &str) {
 }
 
 /// Moves a VMI on.
-pub fn sync(cluster: &mut Cluster, key: &Key) {
+pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(vmi) = cluster.store.get(key) else { return };
     let pods = launchers(cluster, &vmi);
     let now = cluster.now();
@@ -175,14 +175,14 @@ fn end(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>]) {
 }
 
 /// The budget that releases up to 1.5 keep for a protected VMI.
-pub fn budget(cluster: &mut Cluster, key: &Key) {
+pub(crate) fn budget(cluster: &mut Cluster, key: &Key) {
     let Some(vmi) = cluster.store.get(key) else { return };
     if cluster.opts.profile() > Profile::V1_5 {
         return;
     }
-    let protected = match effective_strategy(cluster, &vmi).as_deref() {
-        Some("LiveMigrate" | "External") => true,
-        Some("LiveMigrateIfPossible") => vmi.is_true("LiveMigratable"),
+    let protected = match effective_strategy(cluster, &vmi).as_str() {
+        "LiveMigrate" | "External" => true,
+        "LiveMigrateIfPossible" => vmi.is_true("LiveMigratable"),
         _ => false,
     };
     let mine: Vec<Key> = cluster.store.owned_by(vmi.uid()).into_iter().filter(|k| k.kind == Kind::Pdb).collect();
@@ -206,7 +206,7 @@ pub fn budget(cluster: &mut Cluster, key: &Key) {
 }
 
 /// Keeps the number of a replica set's VMIs; finished ones are deleted and replaced under new names.
-pub fn replica_set(cluster: &mut Cluster, key: &Key) {
+pub(crate) fn replica_set(cluster: &mut Cluster, key: &Key) {
     let Some(set) = cluster.store.get(key).filter(|s| !s.deleting()) else { return };
     let all: Vec<Arc<Value>> =
         cluster.store.owned_by(set.uid()).into_iter().filter(|k| k.kind == Kind::Vmi).filter_map(|k| cluster.store.get(&k)).collect();

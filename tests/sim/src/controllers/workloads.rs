@@ -48,7 +48,7 @@ fn alive(cluster: &Cluster, key: &Key) -> Option<Arc<Value>> {
 }
 
 /// Keeps a replica set's count.
-pub fn replica_set(cluster: &mut Cluster, key: &Key) {
+pub(super) fn replica_set(cluster: &mut Cluster, key: &Key) {
     let Some(set) = alive(cluster, key) else { return };
     let pods = pods_of(cluster, &set);
     let mut active: Vec<&Arc<Value>> = pods.iter().filter(|p| is_active(p)).collect();
@@ -65,7 +65,7 @@ pub fn replica_set(cluster: &mut Cluster, key: &Key) {
 }
 
 /// Keeps a deployment's one replica set (there are no rollouts here: a changed template is not followed).
-pub fn deployment(cluster: &mut Cluster, key: &Key) {
+pub(super) fn deployment(cluster: &mut Cluster, key: &Key) {
     let Some(deployment) = alive(cluster, key) else { return };
     let sets: Vec<Key> = cluster.store.owned_by(deployment.uid()).into_iter().filter(|k| k.kind == Kind::ReplicaSet).collect();
     let replicas = deployment.int("/spec/replicas").unwrap_or(1);
@@ -94,7 +94,7 @@ pub fn deployment(cluster: &mut Cluster, key: &Key) {
 }
 
 /// Keeps a stateful set's pods, in order, each only after its namesake is gone.
-pub fn stateful_set(cluster: &mut Cluster, key: &Key) {
+pub(super) fn stateful_set(cluster: &mut Cluster, key: &Key) {
     let Some(set) = alive(cluster, key) else { return };
     let parallel = set.text("/spec/podManagementPolicy") == "Parallel";
     for i in 0..set.int("/spec/replicas").unwrap_or(1) {
@@ -121,7 +121,7 @@ pub fn stateful_set(cluster: &mut Cluster, key: &Key) {
 }
 
 /// Keeps one pod per node. Daemon pods tolerate a cordon.
-pub fn daemon_set(cluster: &mut Cluster, key: &Key) {
+pub(super) fn daemon_set(cluster: &mut Cluster, key: &Key) {
     let Some(set) = alive(cluster, key) else { return };
     let pods = pods_of(cluster, &set);
     for node in cluster.store.list(Kind::Node, "") {

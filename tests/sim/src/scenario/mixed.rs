@@ -6,7 +6,7 @@ use crate::sim::Sim;
 use crate::world::PodSpec;
 
 /// Builds it.
-pub fn build(settings: Settings) -> Sim {
+pub(super) fn build(settings: Settings) -> Sim {
     Sim::new(Options { kubevirt: None, ..settings.options })
         .world()
         .nodes(3)

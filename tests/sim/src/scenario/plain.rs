@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::sim::Sim;
 
 /// Builds it.
-pub fn build(settings: Settings) -> Sim {
+pub(super) fn build(settings: Settings) -> Sim {
     Sim::new(Options { kubevirt: None, ..settings.options })
         .world()
         .nodes(3)

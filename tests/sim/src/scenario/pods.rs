@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::sim::Sim;
 
 /// Builds it: 250 pods unless told otherwise.
-pub fn build(settings: Settings) -> Sim {
+pub(super) fn build(settings: Settings) -> Sim {
     let world = Sim::new(Options { kubevirt: None, ..settings.options })
         .world()
         .nodes(3)

@@ -8,7 +8,7 @@ use crate::sim::Sim;
 use crate::world::Vm;
 
 /// Builds it.
-pub fn build(settings: Settings) -> Sim {
+pub(super) fn build(settings: Settings) -> Sim {
     let mut options = settings.options;
     if options.kubevirt.is_none() {
         options.kubevirt = Some(crate::Profile::V1_7);

@@ -14,7 +14,7 @@ use crate::kinds::{Key, Kind};
 use crate::sim::Sim;
 
 /// What every cluster has from the start.
-pub fn install(cluster: &mut Cluster) {
+pub(crate) fn install(cluster: &mut Cluster) {
     for ns in ["default", "kube-system"] {
         cluster.create(Kind::Namespace, json!({"metadata": {"name": ns}}));
     }
