@@ -281,23 +281,30 @@ impl Cluster {
         self.timers.keys().next().map(|(at, _)| *at)
     }
 
-    /// Lets the controllers work until nothing is left to do at this instant.
+    /// Changes whenever somebody who watches has something to see.
+    pub fn pulse(&self) -> (u64, u64, u64, u64) {
+        (self.store.rv(), self.cuts, self.expiries, self.breaks)
+    }
+
+    /// Lets the controllers work until nothing is left to do at this instant: by turns all that is queued and all timers that are due,
+    /// so that a set of pods that change together is looked at once.
     pub fn settle(&mut self) {
         let now = Instant::now();
         loop {
-            if let Some(key) = self.store.next() {
+            while let Some(key) = self.store.next() {
                 controllers::reconcile(self, &key);
-                continue;
             }
-            let Some(first) = self.timers.first_entry() else { return };
-            if first.key().0 > now {
+            let due: Vec<(Instant, u64)> = self.timers.keys().take_while(|(at, _)| *at <= now).copied().collect();
+            if due.is_empty() {
                 return;
             }
-            let (name, action) = first.remove();
-            if let Some(name) = name {
-                self.busy.remove(&name);
+            for id in due {
+                let Some((name, action)) = self.timers.remove(&id) else { continue };
+                if let Some(name) = name {
+                    self.busy.remove(&name);
+                }
+                action(self);
             }
-            action(self);
         }
     }
 

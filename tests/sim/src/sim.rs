@@ -202,11 +202,11 @@ async fn drive(shared: Weak<Shared>, mut changed: watch::Receiver<u64>, mut stop
         changed.mark_unchanged();
         let (before, next) = {
             let mut cluster = alive.lock();
-            let before = cluster.store.rv();
+            let before = cluster.pulse();
             cluster.settle();
             (before, cluster.next_timer())
         };
-        if alive.read(|c| c.store.rv()) != before {
+        if alive.read(Cluster::pulse) != before {
             alive.changed.send_modify(|n| *n += 1);
         }
         drop(alive);
