@@ -29,9 +29,8 @@ if [ "${1:-}" = inside ]; then
 
     show 'What would happen? Nothing is changed.' \
         node-0 --dry-run
-    # The time fits a guest that takes its 30 seconds to stop, and keeps the demo within a minute.
     show 'Drain it, and restart the VMs that block only for their old eviction strategy.' \
-        node-0 --restart-stale --no-input --timeout 50s
+        node-0 --restart-stale --no-input --timeout 60s
     exit "$failed"
 fi
 

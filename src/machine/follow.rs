@@ -81,18 +81,14 @@ impl VmRun {
         let running = migrations.iter().rev().find(|m| !m.is_final());
         let attempts = fresh_failures.len() + usize::from(running.is_some());
         self.item.row.attempts = self.item.row.attempts.max(u32::try_from(attempts).unwrap_or(u32::MAX));
-        let last_failure = fresh_failures.last().map(|m| {
-            m.failure_reason
-                .clone()
-                .or_else(|| vmi.migration.as_ref().filter(|s| s.failed).and_then(|s| s.failure_reason.clone()))
-                .unwrap_or_else(|| "no reason given".to_owned())
+        // The VMIM gets its reason a moment after its phase: the VMI's own copy, or an earlier reason, does meanwhile.
+        let last_failure = fresh_failures.iter().rev().find_map(|m| m.failure_reason.clone()).or_else(|| {
+            let state = vmi.migration.as_ref().filter(|_| !fresh_failures.is_empty())?;
+            state.failure_reason.clone()
         });
         if fresh_failures.len() >= FAILURES {
-            let because = format!(
-                "{} migrations failed in a row, last: {}",
-                fresh_failures.len(),
-                last_failure.unwrap_or_default()
-            );
+            let why = last_failure.unwrap_or_else(|| "no reason given".to_owned());
+            let because = format!("{} migrations failed in a row, last: {why}", fresh_failures.len());
             return self.block(core, place, Cause::MigrationFailed, because, now);
         }
         if let Some(migration) = running {
@@ -124,7 +120,8 @@ impl VmRun {
             }
             self.wake_at = Some(since + MIGRATION_BOUND);
         }
-        self.show(core, place, Activity::Queued, None, last_failure, now);
+        let detail = last_failure.map(|reason| format!("last attempt failed: {reason}"));
+        self.show(core, place, Activity::Queued, None, detail, now);
     }
 
     fn show_migration(
@@ -229,7 +226,7 @@ impl VmRun {
                 return self.is_down("no new VMI appeared in time".to_owned(), core, place, now);
             }
             self.wake_at = Some(deadline.min((now + Duration::from_secs(5)).max(since + Duration::from_secs(5))));
-            return self.show(core, place, Activity::Starting, None, None, now);
+            return self.show(core, place, Activity::Scheduling, None, None, now);
         };
         self.item.row.new_vmi_uid = Some(new.uid.clone());
         if new.node.as_deref() == Some(&place.node) {

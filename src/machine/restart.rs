@@ -11,7 +11,7 @@ use super::types::{EffectKind, Failure};
 use super::vm::{State, VmRun};
 use crate::answer::RestartAnswer;
 use crate::event::{Activity, EventKind};
-use crate::facts::{KubeVirtState, VmiPhase};
+use crate::facts::KubeVirtState;
 use crate::forecast::vm::restart_must_wait;
 use crate::outcome::{Cause, VmOutcome};
 
@@ -119,15 +119,14 @@ impl VmRun {
     pub(super) fn restarting(&mut self, since: Duration, core: &mut Core, place: &Place, now: Duration) {
         self.state = State::Restarting { since };
         let bound = since + self.item.grace + RESTART_BOUND;
-        if let Some(old) = self.vmi(core) {
-            let ended = matches!(old.phase, VmiPhase::Succeeded | VmiPhase::Failed);
+        if self.vmi(core).is_some() {
             if now >= bound {
                 let because =
                     "the restart was accepted, but its VMI has not been stopped in time (is virt-controller up?)";
                 return self.block(core, place, Cause::RestartStalled, because.to_owned(), now);
             }
             self.wake_at = Some(bound);
-            let detail = (!ended).then(|| format!("grace {}s", self.item.grace.as_secs()));
+            let detail = Some(format!("grace {}s", self.item.grace.as_secs()));
             return self.show(core, place, Activity::ShuttingDown, None, detail, now);
         }
         let bound_here = self.item.row.outcome == VmOutcome::DownUntilNode;
