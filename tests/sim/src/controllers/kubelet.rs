@@ -1,5 +1,6 @@
 //! The kubelets and, for guests, the virt-handlers. Steered by annotations:
 //! `lab/stop` (how long a pod takes to stop), `lab/shutdown: killed` (the guest ignores its shutdown: takes its whole grace and ends Failed),
+//! `lab/shutdown: lost` (nobody says how the guest ended: the VMI stays Running without a pod),
 //! `lab/crash: true` on a pod (it never becomes ready), `lab/nonmigratable` (reason of LiveMigratable=False), `lab/agent: none`.
 
 use std::time::Duration;
@@ -79,7 +80,7 @@ fn stop_time(cluster: &Cluster, pod: &Value) -> Duration {
 fn shut_guest(cluster: &mut Cluster, key: &Key, cut_short: bool) {
     let Some(pod) = cluster.store.get(key) else { return };
     let Some(vmi) = owner_vmi(cluster, &pod) else { return };
-    if is_final(&vmi) || vmi.text("/status/nodeName") != pod.text("/spec/nodeName") {
+    if is_final(&vmi) || vmi.text("/status/nodeName") != pod.text("/spec/nodeName") || vmi.annotation("lab/shutdown") == "lost" {
         return;
     }
     let killed = cut_short || vmi.annotation("lab/shutdown") == "killed";

@@ -15,7 +15,8 @@ pub(super) fn observe(vmi: &mut Value) {
     vmi.put("/status/volumeStatus", volumes);
 }
 
-fn volumes(vmi: &Value, image: &str) -> Vec<Value> {
+fn volumes(vmi: &Value, image: &str, target: bool) -> Vec<Value> {
+    let digest = if target { format!("@sha256:{}", "ab".repeat(32)) } else { String::new() };
     let mut all: Vec<Value> = ["private", "public", "sockets", "virt-bin-share-dir", "libvirt-runtime", "ephemeral-disks"]
         .iter()
         .map(|n| json!({"name": n, "emptyDir": {}}))
@@ -23,7 +24,7 @@ fn volumes(vmi: &Value, image: &str) -> Vec<Value> {
     for v in vmi.list("/spec/volumes") {
         let name = v.text("/name");
         if v.has("/containerDisk") {
-            all.push(json!({"name": name, "image": {"reference": v.text("/containerDisk/image"), "pullPolicy": "Always"}}));
+            all.push(json!({"name": name, "image": {"reference": format!("{}{digest}", v.text("/containerDisk/image")), "pullPolicy": "Always"}}));
         } else if v.has("/persistentVolumeClaim") {
             all.push(json!({"name": name, "persistentVolumeClaim": {"claimName": v.text("/persistentVolumeClaim/claimName")}}));
         } else if v.has("/dataVolume") {
@@ -35,12 +36,17 @@ fn volumes(vmi: &Value, image: &str) -> Vec<Value> {
             all.push(json!({"name": name, "hostPath": {"path": v.text("/hostDisk/path"), "type": "DirectoryOrCreate"}}));
         }
     }
+    if target {
+        // A target is given the disk by its digest and needs no container to find it out.
+        all.push(json!({"name": "hotplug-disks", "emptyDir": {}}));
+        return all;
+    }
     all.push(json!({"name": "launcher-volume", "image": {"reference": image, "pullPolicy": "IfNotPresent"}}));
     all.push(json!({"name": "hotplug-disks", "emptyDir": {}}));
     all
 }
 
-fn init_containers(vmi: &Value, image: &str) -> Vec<Value> {
+fn init_containers(vmi: &Value, image: &str, target: bool) -> Vec<Value> {
     let log = format!("/var/run/kubevirt-private/{}/virt-serial0-log", vmi.uid());
     let tail = |mut c: Value, policy: &str| {
         c.put("/terminationMessagePath", "/dev/termination-log");
@@ -59,7 +65,7 @@ fn init_containers(vmi: &Value, image: &str) -> Vec<Value> {
             "restartPolicy": "Always", "volumeMounts": [{"name": "private", "readOnly": true, "mountPath": "/var/run/kubevirt-private"}]}),
         "IfNotPresent",
     )];
-    for v in vmi.list("/spec/volumes").iter().filter(|v| v.has("/containerDisk")) {
+    for v in vmi.list("/spec/volumes").iter().filter(|v| v.has("/containerDisk") && !target) {
         all.push(tail(
             json!({"name": format!("volume{}", v.text("/name")), "image": v.text("/containerDisk/image"),
                 "command": ["/container-disk-binary/usr/bin/container-disk"], "args": ["--no-op"],
@@ -111,7 +117,7 @@ pub(super) fn pod(cluster: &mut Cluster, vmi: &Value, migration: Option<&Value>)
     let mut pod = json!({
         "metadata": {"generateName": format!("virt-launcher-{name}-"), "namespace": ns,
             "labels": vmi.pointer("/metadata/labels").cloned().unwrap_or(json!({})), "ownerReferences": [controlled_by(vmi)]},
-        "spec": {"volumes": volumes(vmi, &image), "initContainers": init_containers(vmi, &image), "containers": [compute(vmi, &image, grace)],
+        "spec": {"volumes": volumes(vmi, &image, migration.is_some()), "initContainers": init_containers(vmi, &image, migration.is_some()), "containers": [compute(vmi, &image, grace)],
             "restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "automountServiceAccountToken": false,
             "securityContext": {"runAsUser": 107, "runAsGroup": 107, "runAsNonRoot": true, "fsGroup": 107}, "hostname": name,
             "nodeSelector": {"kubernetes.io/arch": "amd64", "kubevirt.io/schedulable": "true", "machine-type.node.kubevirt.io/q35": "true"},

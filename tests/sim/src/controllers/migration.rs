@@ -60,6 +60,7 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         "" => {
             let current = launchers(cluster, &vmi).into_iter().find(|p| !pod_is_final(p));
             let now = cluster.now();
+            cluster.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| v.set_annotation("kubevirt.io/nonroot", Some("true")));
             cluster.update(key, |m| {
                 set_phase(m, "Pending", &now);
                 if let Some(p) = current {
@@ -163,7 +164,6 @@ fn prepare(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
         "progressTimeout": 150, "unsafeMigrationOverride": false, "utilityVolumesTimeout": 150});
     cluster.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| {
         v.set_label("kubevirt.io/migrationTargetNodeName", &node);
-        v.set_annotation("kubevirt.io/nonroot", Some("true"));
         v.put(
             "/status/migrationState",
             json!({"migrationUid": m.uid(), "sourceNode": v.text("/status/nodeName"), "sourcePod": m.text("/status/migrationState/sourcePod"),
@@ -228,6 +228,9 @@ fn succeed(cluster: &mut Cluster, key: &Key, vmi: &Value) {
         v.put("/status/migrationState/targetNodeDomainDetected", true);
         v.put("/status/migrationState/targetNodeDomainReadyTimestamp", now.as_str());
     });
+    let target = Key::new(Kind::Pod, &key.ns, vmi.text("/status/migrationState/targetPod"));
+    let ready = now.replace('T', " ").replace('Z', " +0000 UTC");
+    cluster.update(&target, |p| p.set_annotation("kubevirt.io/migration-target-ready-timestamp", Some(&ready)));
     cluster.update(&source, |p| {
         p.put("/status/phase", "Succeeded");
         p.set_condition(json!({"type": "Ready", "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": now}));

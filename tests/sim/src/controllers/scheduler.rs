@@ -68,7 +68,7 @@ fn bind(cluster: &mut Cluster, key: &Key) {
         if old.as_deref() != Some(message.as_str()) {
             p.set_condition(json!({"type": "PodScheduled", "status": "Unknown"}));
             p.set_condition(json!({"type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": now,
-                "reason": "Unschedulable", "message": message}));
+                "observedGeneration": p.int("/metadata/generation").unwrap_or(1), "reason": "Unschedulable", "message": message}));
         }
     });
     if let (true, Some(pod)) = (fresh, changed) {

@@ -94,7 +94,7 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
         ("Scheduling", Some(pod)) => scheduling(cluster, key, pod, &now),
         _ => {
             let here = pods.iter().any(|p| !pod_is_final(p) && p.text("/spec/nodeName") == vmi.text("/status/nodeName"));
-            if !here {
+            if !here && vmi.annotation("lab/shutdown") != "lost" {
                 cluster.update(key, |v| set_phase(v, "Failed", &now));
             }
         }
@@ -125,11 +125,12 @@ fn scheduling(cluster: &mut Cluster, key: &Key, pod: &Value, now: &str) {
 fn follow_pods(cluster: &mut Cluster, key: &Key, now: &str) {
     let Some(vmi) = cluster.store.get(key) else { return };
     let pods = launchers(cluster, &vmi);
-    let active: Map<String, Value> = pods.iter().map(|p| (p.uid().to_owned(), json!(p.text("/spec/nodeName")))).collect();
+    let counts = |p: &&Arc<Value>| p.label("kubevirt.io/migrationJobUID").is_empty() || !p.text("/spec/nodeName").is_empty();
+    let active: Map<String, Value> = pods.iter().filter(counts).map(|p| (p.uid().to_owned(), json!(p.text("/spec/nodeName")))).collect();
     cluster.update(key, |v| {
-        if active.is_empty() {
+        if active.is_empty() && v.text("/status/phase") != "Running" {
             v.cut("/status/activePods");
-        } else {
+        } else if !active.is_empty() {
             v.put("/status/activePods", Value::Object(active));
         }
     });
@@ -137,14 +138,17 @@ fn follow_pods(cluster: &mut Cluster, key: &Key, now: &str) {
     let newer = cluster.opts.profile() >= Profile::V1_4;
     for pod in pods.iter().filter(|p| !pod_is_final(p)) {
         let marked = newer && !mark.is_empty() && pod.text("/spec/nodeName") == mark;
+        let target = !pod.label("kubevirt.io/migrationJobUID").is_empty() && vmi.text("/status/nodeName") != pod.text("/spec/nodeName");
         cluster.update(&Key::new(Kind::Pod, &key.ns, pod.name()), |p| {
-            p.set_condition(json!({"type": "kubevirt.io/virtual-machine-unpaused", "status": "True", "lastProbeTime": now,
-                "lastTransitionTime": now, "reason": "NotPaused", "message": "the virtual machine is not paused"}));
+            if !target {
+                p.set_condition(json!({"type": "kubevirt.io/virtual-machine-unpaused", "status": "True", "lastProbeTime": now,
+                    "lastTransitionTime": now, "reason": "NotPaused", "message": "the virtual machine is not paused"}));
+            }
             let word = "descheduler.alpha.kubernetes.io/eviction-in-progress";
             p.set_annotation(word, marked.then_some("true"));
             if p.text("/status/phase") == "Running" {
                 let node = p.text("/spec/nodeName").to_owned();
-                if p.label("kubevirt.io/migrationJobUID").is_empty() || vmi.text("/status/nodeName") == node {
+                if !target {
                     p.set_label("kubevirt.io/nodeName", &node);
                 }
             }
