@@ -133,7 +133,14 @@ impl Cluster {
     /// A new uid.
     pub fn new_uid(&mut self) -> String {
         let (a, b) = (self.random(), self.random());
-        format!("{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xfff, b >> 52, b & 0xffff_ffff_ffff)
+        format!(
+            "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
+            a >> 32,
+            a >> 16 & 0xffff,
+            a & 0xfff,
+            b >> 52,
+            b & 0xffff_ffff_ffff
+        )
     }
 
     /// Five characters as generated names have them.
@@ -190,7 +197,9 @@ impl Cluster {
         let old = self.store.get(key)?;
         let mut new = Value::clone(&old);
         change(&mut new);
-        let ended = new.deleting() && new.list("/metadata/finalizers").is_empty() && new.int("/metadata/deletionGracePeriodSeconds").unwrap_or(0) == 0;
+        let ended = new.deleting()
+            && new.list("/metadata/finalizers").is_empty()
+            && new.int("/metadata/deletionGracePeriodSeconds").unwrap_or(0) == 0;
         if new.has("/metadata/finalizers") && new.list("/metadata/finalizers").is_empty() {
             new.cut("/metadata/finalizers");
         }

@@ -144,7 +144,9 @@ impl Json for Value {
         }
         let list = self.pointer_mut("/status/conditions").and_then(Value::as_array_mut).expect("made an array above");
         match list.iter_mut().find(|c| c.text("/type") == condition.text("/type")) {
-            Some(old) if old.text("/status") == condition.text("/status") && old.text("/reason") == condition.text("/reason") => {}
+            Some(old)
+                if old.text("/status") == condition.text("/status")
+                    && old.text("/reason") == condition.text("/reason") => {}
             Some(old) => *old = condition,
             None => list.push(condition),
         }

@@ -31,7 +31,11 @@ impl Sim {
     pub async fn listen(&self) -> io::Result<Loopback> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let addr = listener.local_addr()?;
-        let folder = std::env::temp_dir().join(format!("safe-drain-sim-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        let folder = std::env::temp_dir().join(format!(
+            "safe-drain-sim-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        ));
         std::fs::create_dir_all(&folder)?;
         let kubeconfig = folder.join("kubeconfig");
         write_kubeconfig(&kubeconfig, addr)?;

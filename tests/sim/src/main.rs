@@ -58,13 +58,15 @@ struct Cluster {
 impl Cluster {
     async fn start(&self) -> io::Result<(Sim, Loopback)> {
         let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
-        let profile = Profile::parse(&self.kubevirt).ok_or_else(|| wrong(format!("unknown KubeVirt release {}", self.kubevirt)))?;
+        let profile = Profile::parse(&self.kubevirt)
+            .ok_or_else(|| wrong(format!("unknown KubeVirt release {}", self.kubevirt)))?;
         if !(self.speed > 0.0 && self.speed.is_finite()) {
             return Err(wrong("--speed must be positive".to_owned()));
         }
         let options = Options { kubevirt: Some(profile), speed: self.speed, ..Options::default() };
         let settings = scenario::Settings { options, pods: self.pods, budget: self.budget };
-        let sim = scenario::start(&self.scenario, settings).ok_or_else(|| wrong(format!("unknown scenario {}", self.scenario)))?;
+        let sim = scenario::start(&self.scenario, settings)
+            .ok_or_else(|| wrong(format!("unknown scenario {}", self.scenario)))?;
         let loopback = sim.listen().await?;
         Ok((sim, loopback))
     }
@@ -128,7 +130,11 @@ async fn run(loopback: &Loopback, command: &[String]) -> io::Result<End> {
     let (program, args) = command.split_first().ok_or_else(|| io::Error::other("no command"))?;
     // A Ctrl-C reaches the command through the terminal; this process waits for how it takes it.
     let (mut int, mut term) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut child = tokio::process::Command::new(program).args(args).env("KUBECONFIG", &loopback.kubeconfig).kill_on_drop(true).spawn()?;
+    let mut child = tokio::process::Command::new(program)
+        .args(args)
+        .env("KUBECONFIG", &loopback.kubeconfig)
+        .kill_on_drop(true)
+        .spawn()?;
     let status = loop {
         tokio::select! {
             status = child.wait() => break status?,

@@ -120,11 +120,15 @@ impl Fields {
             let known = matches!(field, "metadata.name")
                 || field == "metadata.namespace" && kind.info().namespaced
                 || kind == Kind::Pod
-                    && matches!(field, "spec.nodeName" | "spec.restartPolicy" | "spec.schedulerName" | "status.phase" | "status.podIP")
+                    && matches!(
+                        field,
+                        "spec.nodeName" | "spec.restartPolicy" | "spec.schedulerName" | "status.phase" | "status.podIP"
+                    )
                 || kind == Kind::Node && field == "spec.unschedulable"
                 || kind == Kind::Namespace && field == "status.phase"
                 || kind == Kind::Event
-                    && (field.starts_with("involvedObject.") || matches!(field, "reason" | "type" | "reportingComponent"));
+                    && (field.starts_with("involvedObject.")
+                        || matches!(field, "reason" | "type" | "reportingComponent"));
             if !known {
                 return Err(if kind.is_custom() {
                     format!("field label not supported: {field}")
@@ -164,7 +168,9 @@ pub(crate) fn node_terms(terms: &[Value], node: &Value) -> bool {
         let expressions = term.list("/matchExpressions");
         let fields = term.list("/matchFields");
         !(expressions.is_empty() && fields.is_empty())
-            && expressions.iter().all(|e| holds(&operator(e), labels.and_then(|l| l.get(e.text("/key"))).and_then(Value::as_str)))
+            && expressions
+                .iter()
+                .all(|e| holds(&operator(e), labels.and_then(|l| l.get(e.text("/key"))).and_then(Value::as_str)))
             && fields.iter().all(|e| holds(&operator(e), Some(node.name())))
     })
 }

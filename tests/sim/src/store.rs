@@ -121,13 +121,7 @@ impl Store {
         let mut last = Value::clone(&old);
         last.put("/metadata/resourceVersion", self.rv.to_string());
         let last = Arc::new(last);
-        self.record(Change {
-            rv: self.rv,
-            key: key.clone(),
-            old: Some(old),
-            new: Arc::clone(&last),
-            deleted: true,
-        });
+        self.record(Change { rv: self.rv, key: key.clone(), old: Some(old), new: Arc::clone(&last), deleted: true });
         Some(last)
     }
 
@@ -187,7 +181,13 @@ impl Store {
 fn generation(kind: Kind, old: Option<&Value>, new: &mut Value) {
     let counts = !matches!(
         kind,
-        Kind::Node | Kind::Namespace | Kind::Event | Kind::PersistentVolume | Kind::PersistentVolumeClaim | Kind::Service | Kind::ConfigMap
+        Kind::Node
+            | Kind::Namespace
+            | Kind::Event
+            | Kind::PersistentVolume
+            | Kind::PersistentVolumeClaim
+            | Kind::Service
+            | Kind::ConfigMap
     );
     if !counts {
         return;

@@ -7,7 +7,9 @@ use serde_json::json;
 use support::{cordon, evict, pods, sleep};
 
 fn condition(sim: &Sim, ns: &str, pod: &str) -> String {
-    sim.get("Pod", ns, pod).and_then(|p| p.condition("PodScheduled").map(|c| c.text("/message").to_owned())).unwrap_or_default()
+    sim.get("Pod", ns, pod)
+        .and_then(|p| p.condition("PodScheduled").map(|c| c.text("/message").to_owned()))
+        .unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -16,7 +18,9 @@ async fn says_why_no_node_fits_and_looks_again() {
         .world()
         .nodes(3)
         .change("Node", "", "node-0", |n| n.put("/spec/unschedulable", true))
-        .change("Node", "", "node-1", |n| n.put("/spec/taints", json!([{"key": "gpu", "value": "only", "effect": "NoSchedule"}])))
+        .change("Node", "", "node-1", |n| {
+            n.put("/spec/taints", json!([{"key": "gpu", "value": "only", "effect": "NoSchedule"}]))
+        })
         .change("Node", "", "node-2", |n| n.put("/status/allocatable/pods", "0"))
         .volume("shop", "disk", "ReadWriteOnce", Some("node-0"))
         .pod("shop", "p", PodSpec::new())
@@ -46,7 +50,11 @@ async fn volumes_pin_and_stateful_sets_wait_for_their_namesake() {
     assert_eq!(sim.get("Pod", "shop", "db-0").unwrap().uid(), uid, "the old one first");
     sleep(1.0).await;
     let text = condition(&sim, "shop", "db-0");
-    assert!(text.contains("1 node(s) were unschedulable") && text.contains("1 node(s) didn't match PersistentVolume's node affinity"), "{text}");
+    assert!(
+        text.contains("1 node(s) were unschedulable")
+            && text.contains("1 node(s) didn't match PersistentVolume's node affinity"),
+        "{text}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

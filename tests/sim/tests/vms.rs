@@ -1,4 +1,5 @@
 //! VMs: the webhook per release, migrations, restarts by run strategy, what stays off.
+#![allow(clippy::unwrap_used, reason = "a broken answer ends the test")]
 
 mod support;
 
@@ -10,10 +11,14 @@ const NS: &str = "tenant-a";
 const DISK: &str = "DisksNotLiveMigratable";
 
 fn world(profile: Profile) -> World {
-    Sim::new(Options { kubevirt: Some(profile), eviction_strategy: Some("LiveMigrate".to_owned()), ..Options::default() })
-        .world()
-        .nodes(3)
-        .on("node-0")
+    Sim::new(Options {
+        kubevirt: Some(profile),
+        eviction_strategy: Some("LiveMigrate".to_owned()),
+        ..Options::default()
+    })
+    .world()
+    .nodes(3)
+    .on("node-0")
 }
 
 fn vmi(sim: &Sim, name: &str) -> Value {
@@ -33,7 +38,8 @@ async fn evict_vm(sim: &Sim, name: &str) -> support::Got {
 }
 
 fn migrations(sim: &Sim, vmi: &str) -> Vec<Value> {
-    let mut all: Vec<Value> = sim.list("VirtualMachineInstanceMigration").into_iter().filter(|m| m.text("/spec/vmiName") == vmi).collect();
+    let mut all: Vec<Value> =
+        sim.list("VirtualMachineInstanceMigration").into_iter().filter(|m| m.text("/spec/vmiName") == vmi).collect();
     all.sort_by_key(|m| m.text("/metadata/creationTimestamp").to_owned());
     all
 }
@@ -48,7 +54,11 @@ async fn answers_per_release() {
         (Profile::V1_6_0, "Eviction triggered evacuation", "Evacuation in progress"),
         (Profile::V1_9, "Eviction triggered evacuation", "Evacuation in progress"),
     ] {
-        let sim = world(profile).vm(NS, Vm::new("ext").eviction_strategy("External")).vm(NS, Vm::new("db").non_migratable(DISK)).hotplug(NS, "ext", "hp-volume-1").done();
+        let sim = world(profile)
+            .vm(NS, Vm::new("ext").eviction_strategy("External"))
+            .vm(NS, Vm::new("db").non_migratable(DISK))
+            .hotplug(NS, "ext", "hp-volume-1")
+            .done();
         let own: Vec<Value> = sim.list("PodDisruptionBudget");
         assert_eq!(own.len(), if profile <= Profile::V1_5 { 2 } else { 0 }, "{profile:?}");
         sleep(0.1).await;
@@ -58,7 +68,10 @@ async fn answers_per_release() {
         }
         assert_eq!(vmi(&sim, "ext").text("/status/evacuationNodeName"), "node-0");
         let never = evict_vm(&sim, "db").await;
-        assert!(never.message().ends_with("VMI db is configured with an eviction strategy but is not live-migratable"), "{profile:?}");
+        assert!(
+            never.message().ends_with("VMI db is configured with an eviction strategy but is not live-migratable"),
+            "{profile:?}"
+        );
         let hotplug = evict(&sim, NS, "hp-volume-1").await;
         assert_eq!(hotplug.status, if profile >= Profile::V1_6 { 429 } else { 201 }, "{profile:?}");
         sim.virt_api(VirtApi::NoEndpoints);
@@ -73,7 +86,7 @@ async fn answers_per_release() {
         let before = sim.elapsed();
         let hang = evict_vm(&sim, "db").await;
         if profile > Profile::V1_4 {
-            assert_eq!((hang.status, (sim.elapsed() - before).as_secs()), (500, 10));
+            assert_eq!((hang.status, sim.elapsed().saturating_sub(before).as_secs()), (500, 10));
         }
     }
 }
@@ -95,7 +108,10 @@ async fn a_marked_vm_migrates_once_and_its_old_launcher_completes() {
     assert_eq!(vm(&sim, "web").text("/status/printableStatus"), "Migrating");
     sleep(5.0).await;
     let after = vmi(&sim, "web");
-    assert_eq!((after.uid(), after.text("/status/nodeName"), after.label("kubevirt.io/nodeName")), (uid.as_str(), "node-1", "node-1"));
+    assert_eq!(
+        (after.uid(), after.text("/status/nodeName"), after.label("kubevirt.io/nodeName")),
+        (uid.as_str(), "node-1", "node-1")
+    );
     assert!(!after.has("/status/evacuationNodeName") && after.flag("/status/migrationState/completed"));
     assert_eq!(sim.get("Pod", NS, &old).unwrap().text("/status/phase"), "Succeeded");
     let m = &migrations(&sim, "web")[0];
@@ -117,7 +133,9 @@ async fn limits_per_node_and_cluster() {
     for i in 0..8 {
         assert_eq!(evict_vm(&sim, &format!("vm-{i}")).await.status, 429);
     }
-    let by = |phase: &str| sim.list("VirtualMachineInstanceMigration").iter().filter(|m| m.text("/status/phase") == phase).count();
+    let by = |phase: &str| {
+        sim.list("VirtualMachineInstanceMigration").iter().filter(|m| m.text("/status/phase") == phase).count()
+    };
     sleep(1.0).await;
     assert_eq!((by("Running"), by("Pending")), (2, 6));
     sleep(6.0).await;
@@ -184,16 +202,25 @@ async fn cancelling_takes_the_mark_then_the_migration() {
     let sim = world(Profile::V1_7).vm(NS, Vm::new("slow").migration("hang")).done();
     evict_vm(&sim, "slow").await;
     sleep(2.0).await;
-    let path = format!("/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachineinstances/slow/evacuate/cancel");
-    for (body, status) in [(json!({}), 500), (json!({"evacuationNodeName": "node-9"}), 500), (json!({"evacuationNodeName": "node-0", "dryRun": ["All"]}), 200)] {
+    let path =
+        format!("/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachineinstances/slow/evacuate/cancel");
+    for (body, status) in [
+        (json!({}), 500),
+        (json!({"evacuationNodeName": "node-9"}), 500),
+        (json!({"evacuationNodeName": "node-0", "dryRun": ["All"]}), 200),
+    ] {
         assert_eq!(call(&sim, "PUT", &path, Some(body)).await.status, status);
         assert_eq!(vmi(&sim, "slow").text("/status/evacuationNodeName"), "node-0");
     }
     // The query's dry run is not looked at: the call is real.
-    assert_eq!(call(&sim, "PUT", &format!("{path}?dryRun=All"), Some(json!({"evacuationNodeName": "node-0"}))).await.status, 200);
+    assert_eq!(
+        call(&sim, "PUT", &format!("{path}?dryRun=All"), Some(json!({"evacuationNodeName": "node-0"}))).await.status,
+        200
+    );
     assert!(!vmi(&sim, "slow").has("/status/evacuationNodeName"));
     let m = migrations(&sim, "slow")[0].name().to_owned();
-    call(&sim, "DELETE", &format!("/apis/kubevirt.io/v1/namespaces/{NS}/virtualmachineinstancemigrations/{m}"), None).await;
+    call(&sim, "DELETE", &format!("/apis/kubevirt.io/v1/namespaces/{NS}/virtualmachineinstancemigrations/{m}"), None)
+        .await;
     sleep(2.0).await;
     assert!(migrations(&sim, "slow").is_empty());
     assert_eq!(vmi(&sim, "slow").text("/status/migrationState/abortStatus"), "Succeeded");
@@ -208,29 +235,52 @@ async fn restarts_adopt_the_strategy_and_vacate_the_node() {
     for s in ["Always", "RerunOnFailure", "Manual", "Once"] {
         w = w.vm(NS, Vm::new(&s.to_lowercase()).run_strategy(s).non_migratable(DISK));
     }
-    let sim = w.vm(NS, Vm::new("off").run_strategy("Halted")).vm(NS, Vm::new("idle").run_strategy("Manual").stopped()).eviction_strategy("LiveMigrateIfPossible").done();
+    let sim = w
+        .vm(NS, Vm::new("off").run_strategy("Halted"))
+        .vm(NS, Vm::new("idle").run_strategy("Manual").stopped())
+        .eviction_strategy("LiveMigrateIfPossible")
+        .done();
     cordon(&sim, "node-0").await;
     for name in ["always", "rerunonfailure", "manual"] {
         let old = vmi(&sim, name);
         assert_eq!((old.text("/status/phase"), old.text("/spec/evictionStrategy")), ("Running", "LiveMigrate"));
-        let dry = call(&sim, "PUT", &format!("/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachines/{name}/restart"), Some(json!({"dryRun": ["All"]}))).await;
+        let dry = call(
+            &sim,
+            "PUT",
+            &format!("/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachines/{name}/restart"),
+            Some(json!({"dryRun": ["All"]})),
+        )
+        .await;
         assert_eq!((dry.status, dry.text.as_str(), dry.header("Content-Type")), (202, "", ""));
         assert!(vm(&sim, name).list("/status/stateChangeRequests").is_empty());
         assert_eq!(restart(&sim, NS, name).await.status, 202);
         let again = restart(&sim, NS, name).await;
-        assert_eq!((again.status, again.message()), (500, "Internal error occurred: unable to complete request: stop/start already underway"));
+        assert_eq!(
+            (again.status, again.message()),
+            (500, "Internal error occurred: unable to complete request: stop/start already underway")
+        );
         sleep(0.5).await;
         assert_eq!(vm(&sim, name).text("/status/printableStatus"), "Stopping");
         sleep(3.0).await;
         let new = vmi(&sim, name);
         assert_ne!(new.uid(), old.uid(), "{name}");
-        assert_eq!((new.text("/status/phase"), new.text("/spec/evictionStrategy")), ("Running", "LiveMigrateIfPossible"));
+        assert_eq!(
+            (new.text("/status/phase"), new.text("/spec/evictionStrategy")),
+            ("Running", "LiveMigrateIfPossible")
+        );
         assert_ne!(new.text("/status/nodeName"), "node-0");
         assert!(vm(&sim, name).list("/status/stateChangeRequests").is_empty());
     }
-    for (name, text) in [("once", "RunStategy Once does not support manual restart requests"), ("off", "RunStategy Halted does not support manual restart requests"), ("idle", "VM is not running: Halted")] {
+    for (name, text) in [
+        ("once", "RunStategy Once does not support manual restart requests"),
+        ("off", "RunStategy Halted does not support manual restart requests"),
+        ("idle", "VM is not running: Halted"),
+    ] {
         let got = restart(&sim, NS, name).await;
-        assert_eq!((got.status, got.message()), (409, format!("Operation cannot be fulfilled on virtualmachine.kubevirt.io \"{name}\": {text}").as_str()));
+        assert_eq!(
+            (got.status, got.message()),
+            (409, format!("Operation cannot be fulfilled on virtualmachine.kubevirt.io \"{name}\": {text}").as_str())
+        );
     }
     assert_eq!(restart(&sim, NS, "nobody").await.status, 404);
     let path = format!("/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachines/idle/start");
@@ -243,7 +293,10 @@ async fn restarts_adopt_the_strategy_and_vacate_the_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_vm_with_nowhere_to_go_stays_down() {
-    let sim = world(Profile::V1_7).volume(NS, "disk", "ReadWriteOnce", Some("node-0")).vm(NS, Vm::new("db").claim("disk").non_migratable(DISK)).done();
+    let sim = world(Profile::V1_7)
+        .volume(NS, "disk", "ReadWriteOnce", Some("node-0"))
+        .vm(NS, Vm::new("db").claim("disk").non_migratable(DISK))
+        .done();
     cordon(&sim, "node-0").await;
     restart(&sim, NS, "db").await;
     sleep(60.0).await;
@@ -260,11 +313,15 @@ async fn a_restarted_vm_with_nowhere_to_go_stays_down() {
 async fn what_an_eviction_that_passes_leaves_behind() {
     let mut w = world(Profile::V1_7).eviction_strategy("LiveMigrateIfPossible");
     for s in ["Always", "RerunOnFailure", "Manual", "Once"] {
-        w = w
-            .vm(NS, Vm::new(&format!("{}-clean", s.to_lowercase())).run_strategy(s).non_migratable(DISK))
-            .vm(NS, Vm::new(&format!("{}-killed", s.to_lowercase())).run_strategy(s).non_migratable(DISK).ignores_shutdown());
+        w = w.vm(NS, Vm::new(&format!("{}-clean", s.to_lowercase())).run_strategy(s).non_migratable(DISK)).vm(
+            NS,
+            Vm::new(&format!("{}-killed", s.to_lowercase())).run_strategy(s).non_migratable(DISK).ignores_shutdown(),
+        );
     }
-    let sim = w.vmi(NS, Vm::new("alone").non_migratable(DISK)).vmi_replica_set(NS, "farm", 2, Vm::new("").non_migratable(DISK)).done();
+    let sim = w
+        .vmi(NS, Vm::new("alone").non_migratable(DISK))
+        .vmi_replica_set(NS, "farm", 2, Vm::new("").non_migratable(DISK))
+        .done();
     cordon(&sim, "node-0").await;
     let old: Vec<Value> = sim.list("VirtualMachineInstance");
     assert_eq!(old.len(), 11);
@@ -272,7 +329,11 @@ async fn what_an_eviction_that_passes_leaves_behind() {
         assert_eq!(evict_vm(&sim, v.name()).await.status, 201, "{}", v.name());
     }
     sleep(10.0).await;
-    assert_eq!(vmi(&sim, "always-killed").text("/status/nodeName"), "node-0", "a guest that ignores its shutdown takes its grace");
+    assert_eq!(
+        vmi(&sim, "always-killed").text("/status/nodeName"),
+        "node-0",
+        "a guest that ignores its shutdown takes its grace"
+    );
     sleep(60.0).await;
     let phase = |name: &str| vmi(&sim, name).text("/status/phase").to_owned();
     for (name, want) in [
@@ -300,19 +361,30 @@ async fn no_kubevirt_means_no_such_groups() {
     let groups = support::get(&sim, "/apis").await;
     assert!(groups.list("/groups").iter().all(|g| !g.text("/name").contains("kubevirt")));
     assert_eq!(call(&sim, "GET", "/apis/kubevirt.io/v1/virtualmachines", None).await.status, 404);
-    let kinds: Vec<String> = support::pods(&sim, "shop").iter().map(|p| p.name().split('-').next().unwrap_or("").to_owned()).collect();
+    let kinds: Vec<String> =
+        support::pods(&sim, "shop").iter().map(|p| p.name().split('-').next().unwrap_or("").to_owned()).collect();
     assert_eq!(kinds, ["bare", "cache", "db", "web", "web"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_demo_scenario_is_as_it_says() {
-    let sim = safe_drain_sim::scenario::start("strategy-switch", safe_drain_sim::scenario::Settings::default()).unwrap();
+    let sim =
+        safe_drain_sim::scenario::start("strategy-switch", safe_drain_sim::scenario::Settings::default()).unwrap();
     let all = sim.list("VirtualMachineInstance");
-    assert_eq!(all.iter().map(Json::name).collect::<Vec<_>>(), ["db-0", "ext-1", "fail-1", "gpu-1", "hang-1", "pinned-1", "web-1"]);
+    assert_eq!(
+        all.iter().map(Json::name).collect::<Vec<_>>(),
+        ["db-0", "ext-1", "fail-1", "gpu-1", "hang-1", "pinned-1", "web-1"]
+    );
     assert!(all.iter().all(|v| v.text("/status/nodeName") == "node-0" && v.text("/status/phase") == "Running"));
     assert_eq!(vmi(&sim, "db-0").text("/spec/evictionStrategy"), "LiveMigrate");
-    assert_eq!(sim.get("KubeVirt", "kubevirt", "kubevirt").unwrap().text("/spec/configuration/evictionStrategy"), "LiveMigrateIfPossible");
-    assert_eq!(sim.list("Pod").iter().filter(|p| p.namespace() == "shop" && p.text("/spec/nodeName") == "node-0").count(), 4);
+    assert_eq!(
+        sim.get("KubeVirt", "kubevirt", "kubevirt").unwrap().text("/spec/configuration/evictionStrategy"),
+        "LiveMigrateIfPossible"
+    );
+    assert_eq!(
+        sim.list("Pod").iter().filter(|p| p.namespace() == "shop" && p.text("/spec/nodeName") == "node-0").count(),
+        4
+    );
     assert_eq!(sim.get("PodDisruptionBudget", "shop", "web").unwrap().int("/status/disruptionsAllowed"), Some(1));
     assert_eq!(sim.elapsed().as_millis(), 0);
 }

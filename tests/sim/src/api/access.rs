@@ -80,8 +80,13 @@ pub fn check(cluster: &Cluster, request: &Request) -> Option<Answer> {
         return None;
     }
     let full = if sub.is_empty() { resource.clone() } else { format!("{resource}/{sub}") };
-    let place = if request.ns.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace \"{}\"", request.ns) };
-    let why = format!("User \"{}\" cannot {verb} resource \"{full}\" in API group \"{group}\" {place}", cluster.opts.user);
+    let place = if request.ns.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace \"{}\"", request.ns)
+    };
+    let why =
+        format!("User \"{}\" cannot {verb} resource \"{full}\" in API group \"{group}\" {place}", cluster.opts.user);
     let qualified = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
     let mut details = serde_json::json!({"kind": resource});
     let subject = if request.name.is_empty() { qualified } else { format!("{qualified} \"{}\"", request.name) };
@@ -97,7 +102,8 @@ pub fn check(cluster: &Cluster, request: &Request) -> Option<Answer> {
 /// Answers a SelfSubjectAccessReview.
 pub fn review(cluster: &Cluster, body: &Value) -> Answer {
     let a = |field: &str| body.text(&format!("/spec/resourceAttributes/{field}"));
-    let denied = cluster.rules.iter().any(|r| r.covers(a("verb"), a("group"), a("resource"), a("subresource"), a("namespace")));
+    let denied =
+        cluster.rules.iter().any(|r| r.covers(a("verb"), a("group"), a("resource"), a("subresource"), a("namespace")));
     let mut answer = body.clone();
     answer.put("/kind", "SelfSubjectAccessReview");
     answer.put("/apiVersion", "authorization.k8s.io/v1");

@@ -31,12 +31,26 @@ pub(super) fn answer(cluster: &mut Cluster, request: &Request) -> Answer {
 fn unknown_fields(body: &Value) -> Vec<String> {
     let mut all = Vec::new();
     let mut look = |value: Option<&Value>, prefix: &str, known: &[&str]| {
-        for key in value.and_then(Value::as_object).into_iter().flat_map(serde_json::Map::keys).filter(|k| !known.contains(&k.as_str())) {
+        for key in value
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(serde_json::Map::keys)
+            .filter(|k| !known.contains(&k.as_str()))
+        {
             all.push(format!("{prefix}{key}"));
         }
     };
     look(Some(body), "", &["apiVersion", "kind", "metadata", "deleteOptions"]);
-    let options = ["apiVersion", "kind", "gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy", "dryRun", "ignoreStoreReadErrorWithClusterBreakingPotential"];
+    let options = [
+        "apiVersion",
+        "kind",
+        "gracePeriodSeconds",
+        "preconditions",
+        "orphanDependents",
+        "propagationPolicy",
+        "dryRun",
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+    ];
     look(body.get("deleteOptions"), "deleteOptions.", &options);
     look(body.pointer("/deleteOptions/preconditions"), "deleteOptions.preconditions.", &["uid", "resourceVersion"]);
     all
@@ -76,8 +90,10 @@ fn evict(cluster: &mut Cluster, request: &Request, body: &Value) -> Answer {
     }
     let now = cluster.now();
     cluster.update(&key, |p| {
-        p.set_condition(json!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
-            "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}));
+        p.set_condition(
+            json!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+            "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}),
+        );
     });
     cluster.delete(&key, options.int("/gracePeriodSeconds"));
     success(201)
@@ -136,7 +152,9 @@ fn why(budget: &Value) -> String {
     }
     let base = format!("The disruption budget {name} does not allow evicting pods currently");
     match condition {
-        Some(c) if c.text("/reason") == "SyncFailed" => format!("{base} because it failed sync: {}", c.text("/message")),
+        Some(c) if c.text("/reason") == "SyncFailed" => {
+            format!("{base} because it failed sync: {}", c.text("/message"))
+        }
         Some(c) if !c.text("/message").is_empty() => format!("{base} ({}): {}", c.text("/reason"), c.text("/message")),
         _ => base,
     }

@@ -49,8 +49,14 @@ impl Then {
 
     /// Plain text, with Retry-After when not 0.
     pub fn plain(code: u16, retry_after: u32, body: &str) -> Self {
-        let headers = if retry_after > 0 { vec![("Retry-After".to_owned(), retry_after.to_string())] } else { Vec::new() };
-        Self::Answer { status: code, headers, content_type: "text/plain; charset=utf-8".to_owned(), body: body.to_owned() }
+        let headers =
+            if retry_after > 0 { vec![("Retry-After".to_owned(), retry_after.to_string())] } else { Vec::new() };
+        Self::Answer {
+            status: code,
+            headers,
+            content_type: "text/plain; charset=utf-8".to_owned(),
+            body: body.to_owned(),
+        }
     }
 }
 
@@ -76,7 +82,15 @@ pub struct Fault {
 impl Fault {
     /// Meets requests by method and part of the path.
     pub fn on(method: &str, path_contains: &str, then: Then) -> Self {
-        Self { method: method.to_owned(), path_contains: path_contains.to_owned(), from: Duration::ZERO, until: None, skip: 0, count: None, then }
+        Self {
+            method: method.to_owned(),
+            path_contains: path_contains.to_owned(),
+            from: Duration::ZERO,
+            until: None,
+            skip: 0,
+            count: None,
+            then,
+        }
     }
 
     /// Meets everything from a time of the cluster on.
@@ -119,7 +133,12 @@ pub fn install(cluster: &mut Cluster, fault: Fault) {
             c.store.compact();
             c.expiries += 1;
         }),
-        Then::Answer { .. } | Then::Slow(_) | Then::SlowAnswer(_) | Then::Hang | Then::Disconnect | Then::DisconnectAfter => None,
+        Then::Answer { .. }
+        | Then::Slow(_)
+        | Then::SlowAnswer(_)
+        | Then::Hang
+        | Then::Disconnect
+        | Then::DisconnectAfter => None,
     };
     if let Some(raise) = raise {
         let at = Instant::now() + fault.from.saturating_sub(cluster.elapsed());

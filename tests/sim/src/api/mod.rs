@@ -93,7 +93,12 @@ async fn serve(shared: &Arc<Shared>, request: Request) -> io::Result<Response<Si
     match then {
         None | Some(Then::CutWatches | Then::ExpireWatches) => {}
         Some(Then::Answer { status, headers, content_type, body }) => {
-            let answer = Answer { status, headers, content: Content::Text(content_type, body), after: std::time::Duration::ZERO };
+            let answer = Answer {
+                status,
+                headers,
+                content: Content::Text(content_type, body),
+                after: std::time::Duration::ZERO,
+            };
             return Ok(respond(shared, index, answer));
         }
         Some(Then::Slow(by)) => tokio::time::sleep(by).await,
@@ -154,11 +159,15 @@ fn handle(cluster: &mut Cluster, request: &Request) -> Answer {
         return refusal;
     }
     match (request.group.as_str(), request.resource.as_str()) {
-        ("authorization.k8s.io", "selfsubjectaccessreviews") => return access::review(cluster, request.body.as_ref().unwrap_or(&serde_json::Value::Null)),
+        ("authorization.k8s.io", "selfsubjectaccessreviews") => {
+            return access::review(cluster, request.body.as_ref().unwrap_or(&serde_json::Value::Null));
+        }
         ("subresources.kubevirt.io", _) => return subresource::answer(cluster, request),
         _ => {}
     }
-    let Some(kind) = request.kind().filter(|k| discovery::installed(cluster, *k)) else { return answer::no_such_path() };
+    let Some(kind) = request.kind().filter(|k| discovery::installed(cluster, *k)) else {
+        return answer::no_such_path();
+    };
     match (request.method.as_str(), request.name.is_empty(), request.subresource.as_str()) {
         ("GET", true, _) => read::list(cluster, request, kind),
         ("GET", false, "" | "status") => read::get(cluster, request, kind),

@@ -85,7 +85,9 @@ pub(super) fn json_patch(target: &mut Value, patch: &Value) -> Result<(), String
             "add" => add(target, at, value)?,
             "replace" if target.pointer(at).is_some() => *target.pointer_mut(at).expect("present") = value,
             "remove" if target.pointer(at).is_some() => remove(target, at),
-            op @ ("replace" | "remove") => return Err(format!("{op} operation does not apply: doc is missing path: {at}")),
+            op @ ("replace" | "remove") => {
+                return Err(format!("{op} operation does not apply: doc is missing path: {at}"));
+            }
             op => return Err(format!("unexpected operation {op}")),
         }
     }
@@ -125,7 +127,10 @@ mod tests {
     #[test]
     fn strategic_merges_conditions_by_type_and_replaces_taints() {
         let mut o = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}, "spec": {"taints": [{"key": "a"}]}});
-        strategic(&mut o, &json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "X"}]}, "spec": {"taints": [{"key": "b"}]}}));
+        strategic(
+            &mut o,
+            &json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "X"}]}, "spec": {"taints": [{"key": "b"}]}}),
+        );
         assert_eq!(
             o,
             json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "X"}]}, "spec": {"taints": [{"key": "b"}]}})
@@ -135,8 +140,12 @@ mod tests {
     #[test]
     fn json_patch_stops_at_a_failed_test() {
         let mut o = json!({"a": 1, "l": [1, 2]});
-        assert!(json_patch(&mut o, &json!([{"op": "test", "path": "/a", "value": 2}, {"op": "remove", "path": "/a"}])).is_err());
-        json_patch(&mut o, &json!([{"op": "remove", "path": "/l/0"}, {"op": "add", "path": "/b", "value": 3}])).unwrap();
+        assert!(
+            json_patch(&mut o, &json!([{"op": "test", "path": "/a", "value": 2}, {"op": "remove", "path": "/a"}]))
+                .is_err()
+        );
+        json_patch(&mut o, &json!([{"op": "remove", "path": "/l/0"}, {"op": "add", "path": "/b", "value": 3}]))
+            .unwrap();
         assert_eq!(o, json!({"a": 1, "l": [2], "b": 3}));
     }
 }

@@ -51,7 +51,9 @@ pub(super) fn list(cluster: &Cluster, request: &Request, kind: Kind) -> Answer {
         (cluster.store.rv(), None)
     } else {
         let mut parts = token.splitn(3, '|');
-        let (Some(rv), Some(ns), Some(name)) = (parts.next().and_then(|p| p.parse::<u64>().ok()), parts.next(), parts.next()) else {
+        let (Some(rv), Some(ns), Some(name)) =
+            (parts.next().and_then(|p| p.parse::<u64>().ok()), parts.next(), parts.next())
+        else {
             return bad_request("continue key is not valid: unexpected token");
         };
         if cluster.store.since(kind, rv).is_none() {
@@ -61,7 +63,9 @@ pub(super) fn list(cluster: &Cluster, request: &Request, kind: Kind) -> Answer {
         (rv, Some((ns.to_owned(), name.to_owned())))
     };
     let mut fitting = cluster.store.iter(kind, &request.ns).filter(|o| {
-        after.as_ref().is_none_or(|(ns, name)| (o.namespace(), o.name()) > (ns.as_str(), name.as_str())) && labels.matches(o) && fields.matches(o)
+        after.as_ref().is_none_or(|(ns, name)| (o.namespace(), o.name()) > (ns.as_str(), name.as_str()))
+            && labels.matches(o)
+            && fields.matches(o)
     });
     let mut items: Vec<Arc<Value>> = Vec::new();
     let mut more = 0_usize;
@@ -82,7 +86,10 @@ pub(super) fn list(cluster: &Cluster, request: &Request, kind: Kind) -> Answer {
         }
     }
     let items: Vec<Value> = items.iter().map(|o| item(kind, o)).collect();
-    Answer::json(200, json!({"kind": format!("{}List", kind.info().kind), "apiVersion": kind.api_version(), "metadata": metadata, "items": items}))
+    Answer::json(
+        200,
+        json!({"kind": format!("{}List", kind.info().kind), "apiVersion": kind.api_version(), "metadata": metadata, "items": items}),
+    )
 }
 
 /// Built-in resources leave kind and version out of list items.
@@ -101,7 +108,11 @@ fn watch(cluster: &Cluster, request: &Request, kind: Kind, labels: Labels, field
     let rv = request.param("resourceVersion");
     let wants_initial = matches!(request.param("sendInitialEvents"), "true" | "1");
     if !request.param("sendInitialEvents").is_empty() && !cluster.opts.streaming_lists {
-        return invalid(kind, "", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
+        return invalid(
+            kind,
+            "",
+            "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+        );
     }
     let from_start = wants_initial || rv.is_empty() || rv == "0";
     let timeout = request.param("timeoutSeconds").parse().unwrap_or(2400);

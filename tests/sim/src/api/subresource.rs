@@ -18,9 +18,13 @@ use crate::options::{Profile, VirtApi};
 pub(super) fn down(cluster: &Cluster) -> Answer {
     match cluster.opts.virt_api {
         VirtApi::NoEndpoints => Answer::text(503, "service unavailable\n"),
-        VirtApi::Hang => Answer::text(504, "error trying to reach service: context deadline exceeded\n").delayed(Duration::from_secs(30).div_f64(cluster.opts.speed)),
+        VirtApi::Hang => Answer::text(504, "error trying to reach service: context deadline exceeded\n")
+            .delayed(Duration::from_secs(30).div_f64(cluster.opts.speed)),
         VirtApi::Up | VirtApi::Refused => {
-            let text = format!("error trying to reach service: dial tcp {}: connect: connection refused\n", cluster.opts.virt_api_dial);
+            let text = format!(
+                "error trying to reach service: dial tcp {}: connect: connection refused\n",
+                cluster.opts.virt_api_dial
+            );
             Answer::text(503, &text)
         }
     }
@@ -45,7 +49,11 @@ pub(super) fn answer(cluster: &mut Cluster, request: &Request) -> Answer {
         ("virtualmachines", "start") => start(cluster, request),
         ("virtualmachines", "stop") => stop(cluster, request),
         ("virtualmachines", "migrate") => migrate(cluster, request),
-        ("virtualmachines" | "virtualmachineinstances", "evacuate/cancel") if cluster.opts.profile() >= Profile::V1_7 => cancel(cluster, request),
+        ("virtualmachines" | "virtualmachineinstances", "evacuate/cancel")
+            if cluster.opts.profile() >= Profile::V1_7 =>
+        {
+            cancel(cluster, request)
+        }
         _ => no_such_path(),
     }
 }
@@ -83,7 +91,11 @@ fn restart(cluster: &mut Cluster, request: &Request) -> Answer {
     }
     let strategy = run_strategy(&vm);
     if matches!(strategy, "Halted" | "Once") {
-        return vm_conflict("virtualmachine", name, &format!("RunStategy {strategy} does not support manual restart requests"));
+        return vm_conflict(
+            "virtualmachine",
+            name,
+            &format!("RunStategy {strategy} does not support manual restart requests"),
+        );
     }
     let Some(vmi) = cluster.get(Kind::Vmi, &request.ns, name) else {
         return vm_conflict("virtualmachine", name, "VM is not running: Halted");
@@ -102,7 +114,9 @@ fn start(cluster: &mut Cluster, request: &Request) -> Answer {
         return vm_conflict("virtualmachine", name, "VM is already running");
     }
     match (run_strategy(&vm), &vmi) {
-        (s @ ("Always" | "Once"), _) => vm_conflict("virtualmachine", name, &format!("{s} does not support manual start requests")),
+        (s @ ("Always" | "Once"), _) => {
+            vm_conflict("virtualmachine", name, &format!("{s} does not support manual start requests"))
+        }
         ("Halted", _) => {
             if !dry_run(request) {
                 cluster.update(&Key::new(Kind::Vm, &request.ns, name), |v| {
@@ -176,7 +190,10 @@ fn cancel(cluster: &mut Cluster, request: &Request) -> Answer {
     let Some(node) = cluster.get(Kind::Node, "", node) else { return internal(&format!("nodes \"{node}\" not found")) };
     let taint = |t: &Value| t.text("/key") == "kubevirt.io/drain" && t.text("/effect") == "NoSchedule";
     if node.list("/spec/taints").iter().any(taint) {
-        return bad_request(&format!("Node \"{}\" has NodeDrainTaintKey \"kubevirt.io/drain:NoSchedule\"", node.name()));
+        return bad_request(&format!(
+            "Node \"{}\" has NodeDrainTaintKey \"kubevirt.io/drain:NoSchedule\"",
+            node.name()
+        ));
     }
     if mark.is_empty() {
         return Answer::empty(200);

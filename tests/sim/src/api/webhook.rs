@@ -24,7 +24,12 @@ pub(super) enum Verdict {
 }
 
 fn deny(webhook: &str, text: &str) -> Verdict {
-    Verdict::Refuse(failure(429, "", &format!("admission webhook \"{webhook}\" denied the request: {text}"), Value::Null))
+    Verdict::Refuse(failure(
+        429,
+        "",
+        &format!("admission webhook \"{webhook}\" denied the request: {text}"),
+        Value::Null,
+    ))
 }
 
 /// Reviews an eviction.
@@ -41,7 +46,10 @@ pub(super) fn review(cluster: &mut Cluster, ns: &str, name: &str, dry_query: boo
         return unreachable(cluster, profile, webhook);
     }
     let Some(pod) = cluster.get(Kind::Pod, ns, name) else { return Verdict::Allow };
-    if profile >= Profile::V1_6 && pod.label("kubevirt.io") == "hotplug-disk" && pod.list("/metadata/ownerReferences").len() == 1 {
+    if profile >= Profile::V1_6
+        && pod.label("kubevirt.io") == "hotplug-disk"
+        && pod.list("/metadata/ownerReferences").len() == 1
+    {
         return hotplug(cluster, &pod);
     }
     let done = profile >= Profile::V1_4 && matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
@@ -64,7 +72,10 @@ fn launcher(cluster: &mut Cluster, profile: Profile, pod: &Value, dry_run: bool)
     let migratable = vmi.is_true("LiveMigratable");
     match effective_strategy(cluster, &vmi).as_str() {
         "LiveMigrate" if !migratable => {
-            return deny(LAUNCHER, &format!("VMI {name} is configured with an eviction strategy but is not live-migratable"));
+            return deny(
+                LAUNCHER,
+                &format!("VMI {name} is configured with an eviction strategy but is not live-migratable"),
+            );
         }
         "LiveMigrateIfPossible" if !migratable => return Verdict::Allow,
         "LiveMigrate" | "LiveMigrateIfPossible" | "External" => {}
@@ -94,12 +105,16 @@ fn hotplug(cluster: &Cluster, pod: &Value) -> Verdict {
     let ns = pod.namespace();
     let owner = pod.list("/metadata/ownerReferences").first().map_or("", |o| o.text("/name"));
     let Some(owner) = cluster.get(Kind::Pod, ns, owner) else { return Verdict::Allow };
-    let live = owner.label("kubevirt.io") == "virt-launcher" && !matches!(owner.text("/status/phase"), "Succeeded" | "Failed");
+    let live =
+        owner.label("kubevirt.io") == "virt-launcher" && !matches!(owner.text("/status/phase"), "Succeeded" | "Failed");
     let vmi = owner.annotation("kubevirt.io/domain");
     if !live || vmi.is_empty() || cluster.get(Kind::Vmi, ns, vmi).is_none() {
         return Verdict::Allow;
     }
-    deny(HOTPLUG, &format!("cannot evict hotplug pod: {} associated with running vmi: {vmi} in namespace {ns}", pod.name()))
+    deny(
+        HOTPLUG,
+        &format!("cannot evict hotplug pod: {} associated with running vmi: {vmi} in namespace {ns}", pod.name()),
+    )
 }
 
 fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
@@ -116,7 +131,10 @@ fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
         VirtApi::Refused => format!("dial tcp {}: connect: connection refused", opts.virt_api_dial),
         VirtApi::Up | VirtApi::NoEndpoints => "no endpoints available for service \"virt-api\"".to_owned(),
     };
-    let text = format!("failed calling webhook \"{webhook}\": failed to call webhook: Post \"{}/{path}?timeout=10s\": {why}", opts.virt_api_url);
+    let text = format!(
+        "failed calling webhook \"{webhook}\": failed to call webhook: Post \"{}/{path}?timeout=10s\": {why}",
+        opts.virt_api_url
+    );
     Verdict::Refuse(internal(&text).delayed(wait))
 }
 

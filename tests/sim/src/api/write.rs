@@ -17,7 +17,9 @@ fn wants_dry_run(request: &Request) -> bool {
 pub(super) fn create(cluster: &mut Cluster, request: &Request, kind: Kind) -> Answer {
     let Some(mut body) = request.body.clone() else { return bad_request("the body is not JSON") };
     if kind.info().namespaced {
-        let Some(ns) = cluster.get(Kind::Namespace, "", &request.ns) else { return not_found(Kind::Namespace, &request.ns) };
+        let Some(ns) = cluster.get(Kind::Namespace, "", &request.ns) else {
+            return not_found(Kind::Namespace, &request.ns);
+        };
         if ns.deleting() {
             return terminating(kind, body.name(), &request.ns);
         }
@@ -35,7 +37,11 @@ pub(super) fn create(cluster: &mut Cluster, request: &Request, kind: Kind) -> An
 
 /// 403 of a namespace that is going.
 pub(super) fn terminating(kind: Kind, name: &str, ns: &str) -> Answer {
-    let mut answer = forbidden(kind, name, &format!("unable to create new content in namespace {ns} because it is being terminated"));
+    let mut answer = forbidden(
+        kind,
+        name,
+        &format!("unable to create new content in namespace {ns} because it is being terminated"),
+    );
     if let super::answer::Content::Json(body) = &mut answer.content {
         let cause = json!({"reason": "NamespaceTerminating", "message": format!("namespace {ns} is being terminated"), "field": "metadata.namespace"});
         body.put("/details/causes", json!([cause]));
@@ -62,7 +68,12 @@ pub(super) fn patch(cluster: &mut Cluster, request: &Request, kind: Kind) -> Ans
         "application/strategic-merge-patch+json" => patch::strategic(&mut new, body),
         "application/json-patch+json" => {
             if patch::json_patch(&mut new, body).is_err() {
-                return failure(422, "Invalid", "the server rejected our request due to an error in our request", json!({}));
+                return failure(
+                    422,
+                    "Invalid",
+                    "the server rejected our request due to an error in our request",
+                    json!({}),
+                );
             }
         }
         _ => return unsupported(),
@@ -84,7 +95,15 @@ fn store(cluster: &mut Cluster, request: &Request, kind: Kind, old: &Value, mut 
         let why = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", new.uid(), old.uid());
         return conflict(kind, &request.name, &why);
     }
-    for field in ["uid", "creationTimestamp", "name", "namespace", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "name",
+        "namespace",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         let path = format!("/metadata/{field}");
         match old.pointer(&path) {
             Some(v) => new.put(&path, v.clone()),
@@ -151,7 +170,9 @@ pub(super) fn delete(cluster: &mut Cluster, request: &Request, kind: Kind) -> An
     let grace = body.int("/gracePeriodSeconds").or_else(|| request.param("gracePeriodSeconds").parse().ok());
     let key = Key::new(kind, &request.ns, &request.name);
     match cluster.delete(&key, grace) {
-        Some(object) if kind == Kind::Pod || kind.is_custom() && old.deleting() => Answer::json(200, Value::clone(&object)),
+        Some(object) if kind == Kind::Pod || kind.is_custom() && old.deleting() => {
+            Answer::json(200, Value::clone(&object))
+        }
         Some(object) if cluster.store.get(&key).is_some() => Answer::json(200, Value::clone(&object)),
         _ => Answer::json(
             200,

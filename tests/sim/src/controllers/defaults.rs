@@ -22,7 +22,11 @@ pub(crate) fn fill(cluster: &mut Cluster, kind: Kind, value: &mut Value) {
             fill_in(value, "/spec/finalizers", json!(["kubernetes"]));
             fill_in(value, "/status/phase", json!("Active"));
         }
-        Kind::Pdb => fill_in(value, "/status", json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0})),
+        Kind::Pdb => fill_in(
+            value,
+            "/status",
+            json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}),
+        ),
         Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet => fill_in(value, "/spec/replicas", json!(1)),
         Kind::Vm => vm(cluster, value),
         Kind::Vmi => vmi(cluster, value),
@@ -87,7 +91,8 @@ fn pod(value: &mut Value) {
     let mut tolerations = value.list("/spec/tolerations").to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         if !tolerations.iter().any(|t| t.text("/key") == key || t.text("/key").is_empty()) {
-            tolerations.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+            tolerations
+                .push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
         }
     }
     value.put("/spec/tolerations", tolerations);
@@ -123,7 +128,11 @@ fn vmi(cluster: &mut Cluster, value: &mut Value) {
     fill_in(value, "/spec/terminationGracePeriodSeconds", json!(30));
     fill_in(value, "/spec/domain/machine/type", json!("q35"));
     fill_in(value, "/spec/domain/features", json!({"acpi": {"enabled": true}}));
-    fill_in(value, "/spec/domain/cpu", json!({"cores": 1, "maxSockets": 4, "model": "host-model", "sockets": 1, "threads": 1}));
+    fill_in(
+        value,
+        "/spec/domain/cpu",
+        json!({"cores": 1, "maxSockets": 4, "model": "host-model", "sockets": 1, "threads": 1}),
+    );
     fill_in(value, "/spec/domain/devices/interfaces", json!([{"bridge": {}, "name": "default"}]));
     fill_in(value, "/spec/networks", json!([{"name": "default", "pod": {}}]));
     if !value.has("/spec/domain/memory/guest") {

@@ -46,7 +46,8 @@ pub(crate) fn schedule(cluster: &mut Cluster, key: &Key) {
 
 fn compute(cluster: &mut Cluster, key: &Key) {
     let Some(budget) = cluster.store.get(key) else { return };
-    let pods: Vec<Arc<Value>> = cluster.store.iter(Kind::Pod, &key.ns).filter(|p| selects(&budget, p)).cloned().collect();
+    let pods: Vec<Arc<Value>> =
+        cluster.store.iter(Kind::Pod, &key.ns).filter(|p| selects(&budget, p)).cloned().collect();
     let now = cluster.now();
     let (expected, desired) = match targets(cluster, &budget, &pods) {
         Ok(both) => both,
@@ -61,7 +62,8 @@ fn compute(cluster: &mut Cluster, key: &Key) {
         }
     };
     let disrupted = still_disrupted(cluster, &budget, &pods);
-    let healthy = pods.iter().filter(|p| !p.deleting() && p.is_true("Ready") && !disrupted.contains_key(p.name())).count();
+    let healthy =
+        pods.iter().filter(|p| !p.deleting() && p.is_true("Ready") && !disrupted.contains_key(p.name())).count();
     let healthy = i64::try_from(healthy).unwrap_or(i64::MAX);
     let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
     let waits = !disrupted.is_empty();

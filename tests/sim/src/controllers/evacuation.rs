@@ -17,7 +17,9 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         return;
     }
     let drained = cluster.get(Kind::Node, "", &node).is_some_and(|n| {
-        n.list("/spec/taints").iter().any(|t| t.text("/key") == "kubevirt.io/drain" && t.text("/effect") == "NoSchedule")
+        n.list("/spec/taints")
+            .iter()
+            .any(|t| t.text("/key") == "kubevirt.io/drain" && t.text("/effect") == "NoSchedule")
     });
     if !drained && vmi.text("/status/evacuationNodeName") != node {
         return;
@@ -34,7 +36,9 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     }
     if cluster.opts.profile() < Profile::V1_9 {
         let outbound = open.clone().filter(|m| m.annotation("kubevirt.io/evacuationMigration") == node).count();
-        if open.clone().filter(|m| counts(m)).count().max(open.count()) >= cluster.opts.migrations_per_cluster || outbound >= cluster.opts.migrations_per_node {
+        if open.clone().filter(|m| counts(m)).count().max(open.count()) >= cluster.opts.migrations_per_cluster
+            || outbound >= cluster.opts.migrations_per_node
+        {
             let (again, key) = (std::time::Duration::from_secs(5), key.clone());
             cluster.after(&format!("evacuate/{}", vmi.uid()), again, move |c| c.store.touch(&key));
             return;

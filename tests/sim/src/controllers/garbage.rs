@@ -31,7 +31,18 @@ fn orphans(cluster: &mut Cluster, key: &Key) {
     let kinds = [Kind::Pod, Kind::ReplicaSet, Kind::Vmi, Kind::Vm, Kind::Pdb];
     let name = key.kind.info().kind;
     for kind in kinds {
-        if !matches!(key.kind, Kind::Pod | Kind::ReplicaSet | Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet | Kind::Job | Kind::Vm | Kind::Vmi | Kind::Vmirs) {
+        if !matches!(
+            key.kind,
+            Kind::Pod
+                | Kind::ReplicaSet
+                | Kind::Deployment
+                | Kind::StatefulSet
+                | Kind::DaemonSet
+                | Kind::Job
+                | Kind::Vm
+                | Kind::Vmi
+                | Kind::Vmirs
+        ) {
             return;
         }
         let mut lost = Vec::new();

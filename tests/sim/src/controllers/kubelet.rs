@@ -52,7 +52,8 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     } else if pod.text("/status/phase") == "Pending" {
         let (key, delay) = (key.clone(), cluster.opts.start);
         cluster.after(&format!("start/{uid}"), delay, move |c| {
-            if c.store.get(&key).is_some_and(|p| p.uid() == uid && !p.deleting() && is_up(c, p.text("/spec/nodeName"))) {
+            if c.store.get(&key).is_some_and(|p| p.uid() == uid && !p.deleting() && is_up(c, p.text("/spec/nodeName")))
+            {
                 run(c, &key);
             }
         });
@@ -80,7 +81,10 @@ fn stop_time(cluster: &Cluster, pod: &Value) -> Duration {
 fn shut_guest(cluster: &mut Cluster, key: &Key, cut_short: bool) {
     let Some(pod) = cluster.store.get(key) else { return };
     let Some(vmi) = owner_vmi(cluster, &pod) else { return };
-    if is_final(&vmi) || vmi.text("/status/nodeName") != pod.text("/spec/nodeName") || vmi.annotation("lab/shutdown") == "lost" {
+    if is_final(&vmi)
+        || vmi.text("/status/nodeName") != pod.text("/spec/nodeName")
+        || vmi.annotation("lab/shutdown") == "lost"
+    {
         return;
     }
     let killed = cut_short || vmi.annotation("lab/shutdown") == "killed";
@@ -110,12 +114,16 @@ fn run(cluster: &mut Cluster, key: &Key) {
             }
             p.set_condition(c);
         }
-        p.set_condition(json!({"type": "Initialized", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
+        p.set_condition(
+            json!({"type": "Initialized", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
+        );
         for c in rest {
             p.set_condition(c);
         }
         if !p.is_true("PodScheduled") {
-            p.set_condition(json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
+            p.set_condition(
+                json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
+            );
         }
         statuses(p, &now, ready);
     });
@@ -128,8 +136,10 @@ fn statuses(pod: &mut Value, now: &str, ready: bool) {
     let mut all = Vec::new();
     for c in pod.list("/spec/containers") {
         let (name, image) = (c.text("/name"), c.text("/image"));
-        all.push(json!({"name": name, "state": running, "lastState": {}, "ready": ready, "restartCount": 0, "image": image,
-            "imageID": image_id(image), "containerID": format!("containerd://{uid}{name}"), "started": true}));
+        all.push(
+            json!({"name": name, "state": running, "lastState": {}, "ready": ready, "restartCount": 0, "image": image,
+            "imageID": image_id(image), "containerID": format!("containerd://{uid}{name}"), "started": true}),
+        );
     }
     let mut init = Vec::new();
     for c in pod.list("/spec/initContainers") {
@@ -171,7 +181,9 @@ fn boot(cluster: &mut Cluster, key: &Key) {
         v.set_condition(json!({"type": "Ready", "status": "True", "lastTransitionTime": now}));
         v.set_condition(migratable(v.annotation("lab/nonmigratable")));
         if v.annotation("lab/agent") == "connected" {
-            v.set_condition(json!({"type": "AgentConnected", "status": "True", "lastProbeTime": now, "lastTransitionTime": now}));
+            v.set_condition(
+                json!({"type": "AgentConnected", "status": "True", "lastProbeTime": now, "lastTransitionTime": now}),
+            );
         }
         v.put("/status/migrationMethod", "LiveMigration");
         v.put("/status/migrationTransport", "Unix");
@@ -183,9 +195,13 @@ fn boot(cluster: &mut Cluster, key: &Key) {
 pub(super) fn migratable(reason: &str) -> Value {
     let message = match reason {
         "" => return json!({"type": "LiveMigratable", "status": "True"}),
-        "DisksNotLiveMigratable" => "cannot migrate VMI: PVC root is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)",
+        "DisksNotLiveMigratable" => {
+            "cannot migrate VMI: PVC root is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)"
+        }
         "HostDeviceNotLiveMigratable" => "VMI specifies a GPU but feature gate VGPULiveMigration is not enabled",
-        "InterfaceNotLiveMigratable" => "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network",
+        "InterfaceNotLiveMigratable" => {
+            "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network"
+        }
         "CPUModeLiveMigratable" => "the node \"node-0\" does not allow migration with host-model",
         "SEVNotLiveMigratable" => "VMI uses SEV",
         "TDXNotLiveMigratable" => "VMI uses TDX",

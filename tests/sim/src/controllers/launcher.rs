@@ -9,18 +9,23 @@ use crate::json::{Json, controlled_by};
 pub(super) fn observe(vmi: &mut Value) {
     let guest = vmi.pointer("/spec/domain/memory/guest").cloned().unwrap_or(json!("128Mi"));
     vmi.put("/status/currentCPUTopology", json!({"cores": 1, "sockets": 1, "threads": 1}));
-    vmi.put("/status/memory", json!({"guestAtBoot": guest, "guestCurrent": guest, "guestRequested": guest, "memoryOverhead": "274688Ki"}));
+    vmi.put(
+        "/status/memory",
+        json!({"guestAtBoot": guest, "guestCurrent": guest, "guestRequested": guest, "memoryOverhead": "274688Ki"}),
+    );
     vmi.put("/status/interfaces", json!([{"name": "default", "podInterfaceName": "eth0"}]));
-    let volumes: Vec<Value> = vmi.list("/spec/volumes").iter().map(|v| json!({"name": v.text("/name"), "target": ""})).collect();
+    let volumes: Vec<Value> =
+        vmi.list("/spec/volumes").iter().map(|v| json!({"name": v.text("/name"), "target": ""})).collect();
     vmi.put("/status/volumeStatus", volumes);
 }
 
 fn volumes(vmi: &Value, image: &str, target: bool) -> Vec<Value> {
     let digest = if target { format!("@sha256:{}", "ab".repeat(32)) } else { String::new() };
-    let mut all: Vec<Value> = ["private", "public", "sockets", "virt-bin-share-dir", "libvirt-runtime", "ephemeral-disks"]
-        .iter()
-        .map(|n| json!({"name": n, "emptyDir": {}}))
-        .collect();
+    let mut all: Vec<Value> =
+        ["private", "public", "sockets", "virt-bin-share-dir", "libvirt-runtime", "ephemeral-disks"]
+            .iter()
+            .map(|n| json!({"name": n, "emptyDir": {}}))
+            .collect();
     for v in vmi.list("/spec/volumes") {
         let name = v.text("/name");
         if v.has("/containerDisk") {
@@ -33,7 +38,9 @@ fn volumes(vmi: &Value, image: &str, target: bool) -> Vec<Value> {
             let claim = v.text("/ephemeral/persistentVolumeClaim/claimName");
             all.push(json!({"name": name, "persistentVolumeClaim": {"claimName": claim, "readOnly": true}}));
         } else if v.has("/hostDisk") {
-            all.push(json!({"name": name, "hostPath": {"path": v.text("/hostDisk/path"), "type": "DirectoryOrCreate"}}));
+            all.push(
+                json!({"name": name, "hostPath": {"path": v.text("/hostDisk/path"), "type": "DirectoryOrCreate"}}),
+            );
         }
     }
     if target {
@@ -79,7 +86,8 @@ fn init_containers(vmi: &Value, image: &str, target: bool) -> Vec<Value> {
 
 fn compute(vmi: &Value, image: &str, grace: i64) -> Value {
     let (name, ns) = (vmi.name(), vmi.namespace());
-    let mut limits = json!({"devices.kubevirt.io/kvm": "1", "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/vhost-net": "1"});
+    let mut limits =
+        json!({"devices.kubevirt.io/kvm": "1", "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/vhost-net": "1"});
     for list in ["/spec/domain/devices/gpus", "/spec/domain/devices/hostDevices"] {
         for d in vmi.list(list) {
             limits[d.text("/deviceName")] = json!("1");
@@ -137,7 +145,11 @@ pub(super) fn pod(cluster: &mut Cluster, vmi: &Value, migration: Option<&Value>)
             pod.set_annotation(k, v.as_str());
         }
     }
-    let hook = |word: &str| json!(["/usr/bin/virt-freezer", format!("--{word}"), "--name", name, "--namespace", ns]).to_string().replace("\",\"", "\", \"");
+    let hook = |word: &str| {
+        json!(["/usr/bin/virt-freezer", format!("--{word}"), "--name", name, "--namespace", ns])
+            .to_string()
+            .replace("\",\"", "\", \"")
+    };
     for (k, v) in [
         ("kubevirt.io/domain", name.clone()),
         ("descheduler.alpha.kubernetes.io/request-evict-only", String::new()),

@@ -60,7 +60,9 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         "" => {
             let current = launchers(cluster, &vmi).into_iter().find(|p| !pod_is_final(p));
             let now = cluster.now();
-            cluster.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| v.set_annotation("kubevirt.io/nonroot", Some("true")));
+            cluster.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| {
+                v.set_annotation("kubevirt.io/nonroot", Some("true"))
+            });
             cluster.update(key, |m| {
                 set_phase(m, "Pending", &now);
                 if let Some(p) = current {
@@ -86,7 +88,9 @@ fn wake(cluster: &mut Cluster) {
         .store
         .iter(Kind::Vmim, "")
         .filter(|m| m.text("/status/phase") == "Pending")
-        .map(|m| (m.text("/metadata/resourceVersion").parse().unwrap_or(0), Key::new(Kind::Vmim, m.namespace(), m.name())))
+        .map(|m| {
+            (m.text("/metadata/resourceVersion").parse().unwrap_or(0), Key::new(Kind::Vmim, m.namespace(), m.name()))
+        })
         .collect();
     waiting.sort();
     for (_, key) in waiting {
@@ -133,7 +137,8 @@ fn scheduling(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
         return go(cluster, key, "Scheduled");
     }
     if pod.condition("PodScheduled").is_some_and(|c| c.text("/reason") == "Unschedulable") {
-        let text = format!("Migration target pod for VMI [{}/{}] is currently unschedulable.", vmi.namespace(), vmi.name());
+        let text =
+            format!("Migration target pod for VMI [{}/{}] is currently unschedulable.", vmi.namespace(), vmi.name());
         let (key, uid, limit) = (key.clone(), pod.uid().to_owned(), cluster.opts.unschedulable_target);
         let name = format!("unschedulable/{}", m.uid());
         if cluster.is_free(&name) {
@@ -156,7 +161,13 @@ fn prepare(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
     let Some(target) = target_of(cluster, m) else {
         return fail(cluster, key, "Migration target pod was removed during active migration.");
     };
-    cluster.event(m, "virtualmachine-controller", "Normal", "SuccessfulHandOver", "Migration target pod is ready for preparation by virt-handler.");
+    cluster.event(
+        m,
+        "virtualmachine-controller",
+        "Normal",
+        "SuccessfulHandOver",
+        "Migration target pod is ready for preparation by virt-handler.",
+    );
     let (node, pod) = (target.text("/spec/nodeName").to_owned(), target.name().to_owned());
     let settings = json!({"allowAutoConverge": false, "allowPostCopy": false, "allowWorkloadDisruption": false, "bandwidthPerMigration": "0",
         "completionTimeoutPerGiB": 150, "maxDowntimeMs": 900, "nodeDrainTaintKey": "kubevirt.io/drain",
@@ -198,7 +209,10 @@ fn copy(cluster: &mut Cluster, key: &Key, m: &Value) {
                 c.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| {
                     v.put("/status/migrationState/completed", true);
                     v.put("/status/migrationState/failed", true);
-                    v.put("/status/migrationState/failureReason", "Live migration is not completed after 150 seconds and has been aborted");
+                    v.put(
+                        "/status/migrationState/failureReason",
+                        "Live migration is not completed after 150 seconds and has been aborted",
+                    );
                     v.put("/status/migrationState/endTimestamp", now);
                 });
             } else {
@@ -212,7 +226,9 @@ fn copy(cluster: &mut Cluster, key: &Key, m: &Value) {
 fn running_vmi(cluster: &Cluster, key: &Key, uid: &str) -> Option<Arc<Value>> {
     let m = cluster.store.get(key).filter(|m| m.uid() == uid && m.text("/status/phase") == "Running")?;
     let up = |v: &Value| super::node::is_up(cluster, v.text("/status/nodeName"));
-    cluster.get(Kind::Vmi, &key.ns, m.text("/spec/vmiName")).filter(|v| mine(v, &m) && !v.flag("/status/migrationState/completed") && up(v))
+    cluster
+        .get(Kind::Vmi, &key.ns, m.text("/spec/vmiName"))
+        .filter(|v| mine(v, &m) && !v.flag("/status/migrationState/completed") && up(v))
 }
 
 fn succeed(cluster: &mut Cluster, key: &Key, vmi: &Value) {
@@ -239,7 +255,11 @@ fn succeed(cluster: &mut Cluster, key: &Key, vmi: &Value) {
 
 fn running(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
     if !mine(vmi, m) {
-        return fail(cluster, key, "VMI's migration state was taken over by another migration job during active migration.");
+        return fail(
+            cluster,
+            key,
+            "VMI's migration state was taken over by another migration job during active migration.",
+        );
     }
     if !vmi.flag("/status/migrationState/completed") {
         if target_of(cluster, m).is_none_or(|p| pod_is_final(&p) || p.deleting()) {
@@ -250,7 +270,13 @@ fn running(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
     if vmi.flag("/status/migrationState/failed") {
         return fail(cluster, key, "source node reported migration failed");
     }
-    cluster.event(m, "virtualmachine-controller", "Normal", "SuccessfulMigration", "Source node reported migration succeeded");
+    cluster.event(
+        m,
+        "virtualmachine-controller",
+        "Normal",
+        "SuccessfulMigration",
+        "Source node reported migration succeeded",
+    );
     go(cluster, key, "Succeeded");
     cluster.forgive(vmi.uid());
 }

@@ -54,7 +54,12 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     for p in waiting {
         cluster.store.touch(&Key::new(Kind::Pod, p.namespace(), p.name()));
     }
-    for v in cluster.store.list(Kind::Vmi, "").iter().filter(|v| v.text("/status/nodeName") == key.name && !super::vmi::is_final(v)) {
+    for v in cluster
+        .store
+        .list(Kind::Vmi, "")
+        .iter()
+        .filter(|v| v.text("/status/nodeName") == key.name && !super::vmi::is_final(v))
+    {
         cluster.store.touch(&Key::new(Kind::Vmi, v.namespace(), v.name()));
     }
 }
@@ -81,7 +86,8 @@ fn lost(cluster: &mut Cluster, name: &str) {
         if c.get(Kind::Node, "", &node).is_some() {
             return;
         }
-        let pods: Vec<Arc<Value>> = c.store.iter(Kind::Pod, "").filter(|p| p.text("/spec/nodeName") == node).cloned().collect();
+        let pods: Vec<Arc<Value>> =
+            c.store.iter(Kind::Pod, "").filter(|p| p.text("/spec/nodeName") == node).cloned().collect();
         for p in pods {
             c.store.remove(&Key::new(Kind::Pod, p.namespace(), p.name()));
         }

@@ -30,7 +30,9 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
 }
 
 fn bind(cluster: &mut Cluster, key: &Key) {
-    let Some(pod) = cluster.store.get(key).filter(|p| p.text("/spec/nodeName").is_empty() && !p.deleting()) else { return };
+    let Some(pod) = cluster.store.get(key).filter(|p| p.text("/spec/nodeName").is_empty() && !p.deleting()) else {
+        return;
+    };
     let nodes = cluster.store.list(Kind::Node, "");
     let mut usage: BTreeMap<String, Vec<Arc<Value>>> = BTreeMap::new();
     for p in cluster.store.iter(Kind::Pod, "").filter(|p| !matches!(p.text("/status/phase"), "Succeeded" | "Failed")) {
@@ -51,7 +53,9 @@ fn bind(cluster: &mut Cluster, key: &Key) {
         cluster.unscheduled.remove(key);
         cluster.update(key, |p| {
             p.put("/spec/nodeName", node);
-            p.set_condition(json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
+            p.set_condition(
+                json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
+            );
         });
         return;
     }
@@ -79,7 +83,9 @@ fn bind(cluster: &mut Cluster, key: &Key) {
 /// Why the pod may not go to the node, in the order of the real filters.
 fn refusal(cluster: &Cluster, pod: &Value, node: &Value, here: &[Arc<Value>]) -> Option<String> {
     let tolerates = |taint: &Value| pod.list("/spec/tolerations").iter().any(|t| tolerated(t, taint));
-    if node.flag("/spec/unschedulable") && !tolerates(&json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})) {
+    if node.flag("/spec/unschedulable")
+        && !tolerates(&json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}))
+    {
         return Some("node(s) were unschedulable".to_owned());
     }
     let hard = |t: &&Value| matches!(t.text("/effect"), "NoSchedule" | "NoExecute");
@@ -135,7 +141,9 @@ fn quantity(value: &Value) -> i64 {
 fn extended(pod: &Value) -> BTreeMap<String, i64> {
     let mut all = BTreeMap::new();
     for c in pod.list("/spec/containers") {
-        let of = |field: &str| c.pointer(&format!("/resources/{field}")).and_then(Value::as_object).cloned().unwrap_or_default();
+        let of = |field: &str| {
+            c.pointer(&format!("/resources/{field}")).and_then(Value::as_object).cloned().unwrap_or_default()
+        };
         let mut wanted = of("limits");
         wanted.extend(of("requests"));
         for (name, value) in wanted.into_iter().filter(|(n, _)| n.contains('/')) {
@@ -160,7 +168,8 @@ fn resources(pod: &Value, node: &Value, here: &[Arc<Value>]) -> Option<String> {
             *used.entry(name).or_default() += n;
         }
     }
-    let lacks = |(name, n): &(&String, &i64)| have.get(*name).map_or(0, quantity) - used.get(*name).copied().unwrap_or(0) < **n;
+    let lacks =
+        |(name, n): &(&String, &i64)| have.get(*name).map_or(0, quantity) - used.get(*name).copied().unwrap_or(0) < **n;
     wanted.iter().find(lacks).map(|(name, _)| format!("Insufficient {name}"))
 }
 

@@ -21,7 +21,9 @@ pub(crate) fn run_strategy(vm: &Value) -> &str {
 /// Moves a VM on.
 pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(vm) = cluster.store.get(key) else { return };
-    let vmi = cluster.get(Kind::Vmi, &key.ns, &key.name).filter(|v| v.controller().is_some_and(|o| o.text("/uid") == vm.uid()));
+    let vmi = cluster
+        .get(Kind::Vmi, &key.ns, &key.name)
+        .filter(|v| v.controller().is_some_and(|o| o.text("/uid") == vm.uid()));
     if vm.deleting() {
         match vmi {
             Some(v) if !v.deleting() => stop(cluster, &vm, &v),
@@ -63,7 +65,8 @@ fn drop_requests(cluster: &mut Cluster, key: &Key, vmi: Option<&Value>) {
 
 fn act(cluster: &mut Cluster, key: &Key, vm: &Value, vmi: Option<Arc<Value>>) {
     let strategy = run_strategy(vm).to_owned();
-    let wants = |action: &str| vm.list("/status/stateChangeRequests").first().is_some_and(|r| r.text("/action") == action);
+    let wants =
+        |action: &str| vm.list("/status/stateChangeRequests").first().is_some_and(|r| r.text("/action") == action);
     let Some(v) = vmi else {
         let go = match strategy.as_str() {
             "Always" | "Once" => true,
@@ -152,7 +155,9 @@ fn status(cluster: &mut Cluster, key: &Key) {
     let own = ["RestartRequired", "ManualRecoveryRequired", "VolumesChange", "Failure"];
     let mut conditions: Vec<Value> = match &vmi {
         Some(v) => v.list("/status/conditions").to_vec(),
-        None => vec![json!({"type": "Ready", "status": "False", "reason": "VMINotExists", "message": "VMI does not exist", "lastTransitionTime": now})],
+        None => vec![
+            json!({"type": "Ready", "status": "False", "reason": "VMINotExists", "message": "VMI does not exist", "lastTransitionTime": now}),
+        ],
     };
     for c in &mut conditions {
         for field in ["lastProbeTime", "lastTransitionTime"] {
@@ -163,7 +168,12 @@ fn status(cluster: &mut Cluster, key: &Key) {
     }
     // RestartRequired goes with a start.
     let fresh = vmi.as_deref().is_some_and(|v| v.text("/status/phase").is_empty());
-    conditions.extend(vm.list("/status/conditions").iter().filter(|c| own.contains(&c.text("/type")) && !(fresh && c.text("/type") == "RestartRequired")).cloned());
+    conditions.extend(
+        vm.list("/status/conditions")
+            .iter()
+            .filter(|c| own.contains(&c.text("/type")) && !(fresh && c.text("/type") == "RestartRequired"))
+            .cloned(),
+    );
     cluster.update(key, |o| {
         if vmi.is_none()
             && let Some(old) = o.condition("Ready").filter(|c| c.text("/reason") == "VMINotExists")
@@ -176,7 +186,9 @@ fn status(cluster: &mut Cluster, key: &Key) {
         o.put("/status/observedGeneration", generation);
         o.put("/status/printableStatus", word);
         o.put("/status/runStrategy", strategy);
-        for (path, on) in [("/status/created", vmi.is_some()), ("/status/ready", vmi.as_deref().is_some_and(|v| v.is_true("Ready")))] {
+        for (path, on) in
+            [("/status/created", vmi.is_some()), ("/status/ready", vmi.as_deref().is_some_and(|v| v.is_true("Ready")))]
+        {
             if on {
                 o.put(path, true);
             } else {
@@ -186,8 +198,10 @@ fn status(cluster: &mut Cluster, key: &Key) {
         let snapshots: Vec<Value> = o
             .list("/spec/template/spec/volumes")
             .iter()
-            .map(|v| json!({"enabled": false, "name": v.text("/name"),
-                "reason": format!("Snapshot is not supported for this volumeSource type [{}]", v.text("/name"))}))
+            .map(|v| {
+                json!({"enabled": false, "name": v.text("/name"),
+                "reason": format!("Snapshot is not supported for this volumeSource type [{}]", v.text("/name"))})
+            })
             .collect();
         o.put("/status/volumeSnapshotStatuses", snapshots);
     });

@@ -34,7 +34,13 @@ pub(crate) fn effective_strategy(cluster: &Cluster, vmi: &Value) -> String {
 
 /// The VMI's pods, hotplug pods not among them.
 pub(crate) fn launchers(cluster: &Cluster, vmi: &Value) -> Vec<Arc<Value>> {
-    cluster.store.owned_by(vmi.uid()).into_iter().filter(|k| k.kind == Kind::Pod).filter_map(|k| cluster.store.get(&k)).collect()
+    cluster
+        .store
+        .owned_by(vmi.uid())
+        .into_iter()
+        .filter(|k| k.kind == Kind::Pod)
+        .filter_map(|k| cluster.store.get(&k))
+        .collect()
 }
 
 /// Whether a pod is over.
@@ -93,7 +99,8 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
         }
         ("Scheduling", Some(pod)) => scheduling(cluster, key, pod, &now),
         _ => {
-            let here = pods.iter().any(|p| !pod_is_final(p) && p.text("/spec/nodeName") == vmi.text("/status/nodeName"));
+            let here =
+                pods.iter().any(|p| !pod_is_final(p) && p.text("/spec/nodeName") == vmi.text("/status/nodeName"));
             if !here && vmi.annotation("lab/shutdown") != "lost" {
                 cluster.update(key, |v| set_phase(v, "Failed", &now));
             }
@@ -107,7 +114,8 @@ fn scheduling(cluster: &mut Cluster, key: &Key, pod: &Value, now: &str) {
     cluster.update(key, |v| match scheduled {
         Some(c) if c.text("/status") == "False" => v.set_condition(c),
         _ => {
-            let rest: Vec<Value> = v.list("/status/conditions").iter().filter(|c| c.text("/type") != "PodScheduled").cloned().collect();
+            let rest: Vec<Value> =
+                v.list("/status/conditions").iter().filter(|c| c.text("/type") != "PodScheduled").cloned().collect();
             v.put("/status/conditions", rest);
         }
     });
@@ -125,8 +133,10 @@ fn scheduling(cluster: &mut Cluster, key: &Key, pod: &Value, now: &str) {
 fn follow_pods(cluster: &mut Cluster, key: &Key, now: &str) {
     let Some(vmi) = cluster.store.get(key) else { return };
     let pods = launchers(cluster, &vmi);
-    let counts = |p: &&Arc<Value>| p.label("kubevirt.io/migrationJobUID").is_empty() || !p.text("/spec/nodeName").is_empty();
-    let active: Map<String, Value> = pods.iter().filter(counts).map(|p| (p.uid().to_owned(), json!(p.text("/spec/nodeName")))).collect();
+    let counts =
+        |p: &&Arc<Value>| p.label("kubevirt.io/migrationJobUID").is_empty() || !p.text("/spec/nodeName").is_empty();
+    let active: Map<String, Value> =
+        pods.iter().filter(counts).map(|p| (p.uid().to_owned(), json!(p.text("/spec/nodeName")))).collect();
     cluster.update(key, |v| {
         if active.is_empty() && v.text("/status/phase") != "Running" {
             v.cut("/status/activePods");
@@ -138,11 +148,14 @@ fn follow_pods(cluster: &mut Cluster, key: &Key, now: &str) {
     let newer = cluster.opts.profile() >= Profile::V1_4;
     for pod in pods.iter().filter(|p| !pod_is_final(p)) {
         let marked = newer && !mark.is_empty() && pod.text("/spec/nodeName") == mark;
-        let target = !pod.label("kubevirt.io/migrationJobUID").is_empty() && vmi.text("/status/nodeName") != pod.text("/spec/nodeName");
+        let target = !pod.label("kubevirt.io/migrationJobUID").is_empty()
+            && vmi.text("/status/nodeName") != pod.text("/spec/nodeName");
         cluster.update(&Key::new(Kind::Pod, &key.ns, pod.name()), |p| {
             if !target {
-                p.set_condition(json!({"type": "kubevirt.io/virtual-machine-unpaused", "status": "True", "lastProbeTime": now,
-                    "lastTransitionTime": now, "reason": "NotPaused", "message": "the virtual machine is not paused"}));
+                p.set_condition(
+                    json!({"type": "kubevirt.io/virtual-machine-unpaused", "status": "True", "lastProbeTime": now,
+                    "lastTransitionTime": now, "reason": "NotPaused", "message": "the virtual machine is not paused"}),
+                );
             }
             let word = "descheduler.alpha.kubernetes.io/eviction-in-progress";
             p.set_annotation(word, marked.then_some("true"));
@@ -172,7 +185,12 @@ fn end(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>]) {
         });
         cluster.update(key, |v| {
             let own = ["kubevirt.io/virtualMachineControllerFinalize", "kubevirt.io/foregroundDeleteVirtualMachine"];
-            let rest: Vec<Value> = v.list("/metadata/finalizers").iter().filter(|f| !own.contains(&f.as_str().unwrap_or(""))).cloned().collect();
+            let rest: Vec<Value> = v
+                .list("/metadata/finalizers")
+                .iter()
+                .filter(|f| !own.contains(&f.as_str().unwrap_or("")))
+                .cloned()
+                .collect();
             v.put("/metadata/finalizers", rest);
         });
     }
@@ -212,8 +230,13 @@ pub(crate) fn budget(cluster: &mut Cluster, key: &Key) {
 /// Keeps the number of a replica set's VMIs; finished ones are deleted and replaced under new names.
 pub(crate) fn replica_set(cluster: &mut Cluster, key: &Key) {
     let Some(set) = cluster.store.get(key).filter(|s| !s.deleting()) else { return };
-    let all: Vec<Arc<Value>> =
-        cluster.store.owned_by(set.uid()).into_iter().filter(|k| k.kind == Kind::Vmi).filter_map(|k| cluster.store.get(&k)).collect();
+    let all: Vec<Arc<Value>> = cluster
+        .store
+        .owned_by(set.uid())
+        .into_iter()
+        .filter(|k| k.kind == Kind::Vmi)
+        .filter_map(|k| cluster.store.get(&k))
+        .collect();
     let active = all.iter().filter(|v| !is_final(v) && !v.deleting()).count();
     if !set.flag("/spec/paused") {
         for v in all.iter().filter(|v| is_final(v) && !v.deleting()) {

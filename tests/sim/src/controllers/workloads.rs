@@ -10,7 +10,13 @@ use crate::json::{Json, controlled_by};
 use crate::kinds::{Key, Kind};
 
 fn pods_of(cluster: &Cluster, owner: &Value) -> Vec<Arc<Value>> {
-    cluster.store.owned_by(owner.uid()).into_iter().filter(|k| k.kind == Kind::Pod).filter_map(|k| cluster.store.get(&k)).collect()
+    cluster
+        .store
+        .owned_by(owner.uid())
+        .into_iter()
+        .filter(|k| k.kind == Kind::Pod)
+        .filter_map(|k| cluster.store.get(&k))
+        .collect()
 }
 
 fn is_active(pod: &Value) -> bool {
@@ -43,7 +49,8 @@ fn set_status(cluster: &mut Cluster, key: &Key, pods: &[Arc<Value>]) {
 }
 
 fn alive(cluster: &Cluster, key: &Key) -> Option<Arc<Value>> {
-    let going = |o: &Value| o.deleting() || cluster.get(Kind::Namespace, "", o.namespace()).is_some_and(|n| n.deleting());
+    let going =
+        |o: &Value| o.deleting() || cluster.get(Kind::Namespace, "", o.namespace()).is_some_and(|n| n.deleting());
     cluster.store.get(key).filter(|o| !going(o))
 }
 
@@ -67,7 +74,8 @@ pub(super) fn replica_set(cluster: &mut Cluster, key: &Key) {
 /// Keeps a deployment's one replica set (there are no rollouts here: a changed template is not followed).
 pub(super) fn deployment(cluster: &mut Cluster, key: &Key) {
     let Some(deployment) = alive(cluster, key) else { return };
-    let sets: Vec<Key> = cluster.store.owned_by(deployment.uid()).into_iter().filter(|k| k.kind == Kind::ReplicaSet).collect();
+    let sets: Vec<Key> =
+        cluster.store.owned_by(deployment.uid()).into_iter().filter(|k| k.kind == Kind::ReplicaSet).collect();
     let replicas = deployment.int("/spec/replicas").unwrap_or(1);
     if let Some(set) = sets.first() {
         cluster.update(set, |s| s.put("/spec/replicas", replicas));
@@ -126,13 +134,24 @@ pub(super) fn daemon_set(cluster: &mut Cluster, key: &Key) {
     let pods = pods_of(cluster, &set);
     for node in cluster.store.list(Kind::Node, "") {
         let mut pod = make(&set, None);
-        if pods.iter().any(|p| !matches!(p.text("/status/phase"), "Succeeded" | "Failed") && p.text("/spec/nodeName") == node.name()) || !selected(&pod, &node) {
+        if pods.iter().any(|p| {
+            !matches!(p.text("/status/phase"), "Succeeded" | "Failed") && p.text("/spec/nodeName") == node.name()
+        }) || !selected(&pod, &node)
+        {
             continue;
         }
         pod.put("/spec/nodeName", node.name());
         let mut tolerations = pod.list("/spec/tolerations").to_vec();
-        for (taint, effect) in [("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule"), ("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule")] {
-            tolerations.push(json!({"key": format!("node.kubernetes.io/{taint}"), "operator": "Exists", "effect": effect}));
+        for (taint, effect) in [
+            ("not-ready", "NoExecute"),
+            ("unreachable", "NoExecute"),
+            ("disk-pressure", "NoSchedule"),
+            ("memory-pressure", "NoSchedule"),
+            ("pid-pressure", "NoSchedule"),
+            ("unschedulable", "NoSchedule"),
+        ] {
+            tolerations
+                .push(json!({"key": format!("node.kubernetes.io/{taint}"), "operator": "Exists", "effect": effect}));
         }
         pod.put("/spec/tolerations", tolerations);
         pod.put(

@@ -106,7 +106,11 @@ impl World {
         let work = |c: &mut Cluster| {
             c.create(kind, object);
         };
-        if kind.info().namespaced { self.in_namespace(if ns.is_empty() { "default" } else { &ns }, work) } else { self.settled(work) }
+        if kind.info().namespaced {
+            self.in_namespace(if ns.is_empty() { "default" } else { &ns }, work)
+        } else {
+            self.settled(work)
+        }
         self
     }
 
@@ -201,7 +205,9 @@ impl World {
             let made = c.create(Kind::Vm, object);
             c.settle();
             if starts {
-                c.update(&Key::new(Kind::Vm, ns, made.name()), |v| v.put("/status/stateChangeRequests", json!([{"action": "Start"}])));
+                c.update(&Key::new(Kind::Vm, ns, made.name()), |v| {
+                    v.put("/status/stateChangeRequests", json!([{"action": "Start"}]))
+                });
             }
         });
         self
@@ -247,7 +253,8 @@ impl World {
         let pv = format!("pv-{ns}-{claim}");
         let mut spec = json!({"capacity": {"storage": "10Gi"}, "accessModes": [mode], "claimRef": {"namespace": ns, "name": claim}, "storageClassName": "lab"});
         if let Some(node) = node {
-            let term = json!({"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]});
+            let term =
+                json!({"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]});
             spec.put("/nodeAffinity/required/nodeSelectorTerms", json!([term]));
         }
         self.object(json!({"kind": "PersistentVolume", "metadata": {"name": pv}, "spec": spec, "status": {"phase": "Bound"}})).object(
@@ -261,7 +268,9 @@ impl World {
     #[must_use]
     pub fn eviction_strategy(self, strategy: &str) -> Self {
         self.settled(|c| {
-            c.update(&Key::new(Kind::KubeVirt, "kubevirt", "kubevirt"), |k| k.put("/spec/configuration/evictionStrategy", strategy));
+            c.update(&Key::new(Kind::KubeVirt, "kubevirt", "kubevirt"), |k| {
+                k.put("/spec/configuration/evictionStrategy", strategy)
+            });
         });
         self
     }

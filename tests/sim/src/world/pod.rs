@@ -21,7 +21,11 @@ impl Default for PodSpec {
 impl PodSpec {
     /// One container, nothing special.
     pub fn new() -> Self {
-        Self { object: json!({"metadata": {}, "spec": {"containers": [{"name": "c", "image": "pause"}]}}), phase: None, mirror: false }
+        Self {
+            object: json!({"metadata": {}, "spec": {"containers": [{"name": "c", "image": "pause"}]}}),
+            phase: None,
+            mirror: false,
+        }
     }
 
     /// Adds a label.
@@ -81,7 +85,9 @@ impl PodSpec {
     /// A mirror of a static pod of the node given with `on`.
     #[must_use]
     pub fn mirror(self) -> Self {
-        let mut pod = self.annotation("kubernetes.io/config.mirror", "0123456789abcdef").annotation("kubernetes.io/config.source", "file");
+        let mut pod = self
+            .annotation("kubernetes.io/config.mirror", "0123456789abcdef")
+            .annotation("kubernetes.io/config.source", "file");
         pod.mirror = true;
         pod
     }

@@ -6,12 +6,28 @@ use serde_json::{Map, Value};
 
 /// Fields whose value is never compared, only that they are there.
 const VOLATILE: &[&str] = &[
-    "uid", "resourceVersion", "generation", "creationTimestamp", "podIP", "ip", "containerID", "serial", "uuid", "continue",
-    "virtualMachineRevisionName", "observedGeneration", "desiredGeneration", "startTimestamp", "endTimestamp", "firstTimestamp",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "podIP",
+    "ip",
+    "containerID",
+    "serial",
+    "uuid",
+    "continue",
+    "virtualMachineRevisionName",
+    "observedGeneration",
+    "desiredGeneration",
+    "startTimestamp",
+    "endTimestamp",
+    "firstTimestamp",
 ];
 
 fn is_uid(text: &str) -> bool {
-    text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+    text.len() == 36
+        && text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+        && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
 fn is_time(text: &str) -> bool {
@@ -60,7 +76,10 @@ fn farms(text: &str) -> String {
         let end = at + 4;
         out.push_str(&rest[..end]);
         rest = &rest[end..];
-        if rest.len() >= 5 && rest.is_char_boundary(5) && rest[..5].chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()) {
+        if rest.len() >= 5
+            && rest.is_char_boundary(5)
+            && rest[..5].chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        {
             out.push_str("<r>");
             rest = &rest[5..];
         }
@@ -75,14 +94,15 @@ pub(crate) fn normal(value: &Value) -> Value {
             let mut out = Map::new();
             for (k, v) in map {
                 let key = if is_uid(k) { "<uid>".to_owned() } else { k.replace("recording.example/", "lab/") };
-                let new = if VOLATILE.contains(&k.as_str()) && !v.is_object() { Value::from("<any>") } else { normal(v) };
+                let new =
+                    if VOLATILE.contains(&k.as_str()) && !v.is_object() { Value::from("<any>") } else { normal(v) };
                 out.insert(key, new);
             }
             Value::Object(out)
         }
         Value::Array(list) => Value::Array(list.iter().map(normal).collect()),
         Value::String(s) => Value::String(steady(s)),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
@@ -90,7 +110,10 @@ pub(crate) fn normal(value: &Value) -> Value {
 fn keyed(list: &[Value]) -> Option<Map<String, Value>> {
     let key = |v: &Value| {
         let by = |p: &str| v.pointer(p).and_then(Value::as_str).map(str::to_owned);
-        by("/spec/vmiName").or_else(|| by("/metadata/name")).or_else(|| if v.get("status").is_some() { by("/type") } else { None }).or_else(|| if v.get("verbs").is_some() { by("/name") } else { None })
+        by("/spec/vmiName")
+            .or_else(|| by("/metadata/name"))
+            .or_else(|| if v.get("status").is_some() { by("/type") } else { None })
+            .or_else(|| if v.get("verbs").is_some() { by("/name") } else { None })
     };
     let mut out = Map::new();
     for v in list {
@@ -117,7 +140,7 @@ pub(crate) fn diff(path: &str, want: &Value, got: &Value, out: &mut Vec<String>)
                     diff(&format!("{path}/{i}"), x, y, out);
                 }
             }
-            _ => out.push(format!("{path}: {} instead of {}", got, want)),
+            _ => out.push(format!("{path}: {got} instead of {want}")),
         },
         _ if want == got => {}
         _ => out.push(format!("{path}: {got} instead of {want}")),

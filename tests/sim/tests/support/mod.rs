@@ -1,5 +1,10 @@
 //! A small client for the simulated API.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test binary uses its part; a broken answer ends the test"
+)]
 
 use std::time::Duration;
 
@@ -32,7 +37,13 @@ impl Got {
     }
 }
 
-pub async fn send(sim: &Sim, method: &str, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> http::Response<SimBody> {
+pub async fn send(
+    sim: &Sim,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+    headers: &[(&str, &str)],
+) -> http::Response<SimBody> {
     let mut request = http::Request::builder().method(method).uri(path).header("User-Agent", "test/1.0");
     for (k, v) in headers {
         request = request.header(*k, *v);
@@ -112,7 +123,7 @@ impl Watch {
         loop {
             if let Some((line, rest)) = self.rest.split_once('\n') {
                 let event = serde_json::from_str(line).unwrap();
-                self.rest = rest.to_owned();
+                self.rest = String::from(rest);
                 return Some(event);
             }
             let frame = self.body.frame().await?.ok()?;
