@@ -275,19 +275,14 @@ fn from_kubeconfig(options: &ClientOptions, may_ask: bool) -> Result<(Config, Op
         exec.interactive_mode = Some(ExecInteractiveMode::Never);
     }
     let context = choice.context.clone();
-    let loaded = tokio::runtime::Handle::current().block_on(Config::from_custom_kubeconfig(
-        choice.into_kubeconfig(),
-        &KubeConfigOptions::default(),
-    ));
+    let loaded = tokio::runtime::Handle::current()
+        .block_on(Config::from_custom_kubeconfig(choice.into_kubeconfig(), &KubeConfigOptions::default()));
     Ok((loaded.map_err(|e| invalid(&e))?, context))
 }
 
 /// What is wrong with the values of a kubeconfig that could be read.
 fn invalid(error: &KubeconfigError) -> ConnectError {
-    let credentials = matches!(
-        error,
-        KubeconfigError::LoadClientCertificate(_) | KubeconfigError::LoadClientKey(_)
-    );
+    let credentials = matches!(error, KubeconfigError::LoadClientCertificate(_) | KubeconfigError::LoadClientKey(_));
     let why = error.to_string();
     if credentials { ConnectError::Credentials { why, hint: None } } else { ConnectError::Setting { why } }
 }

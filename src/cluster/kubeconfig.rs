@@ -32,11 +32,8 @@ impl Sources {
         let listed: Vec<PathBuf> = variable
             .map(|list| std::env::split_paths(list).filter(|p| !p.as_os_str().is_empty()).collect())
             .unwrap_or_default();
-        let paths = if listed.is_empty() {
-            home.map(|h| h.join(".kube").join("config")).into_iter().collect()
-        } else {
-            listed
-        };
+        let paths =
+            if listed.is_empty() { home.map(|h| h.join(".kube").join("config")).into_iter().collect() } else { listed };
         Self { paths, explicit: false }
     }
 
@@ -63,10 +60,9 @@ impl Sources {
             };
             merged = Some(match merged {
                 None => next,
-                Some(first) => first.merge(next).map_err(|e| ConnectError::KubeconfigInvalid {
-                    path: path.clone(),
-                    why: e.to_string(),
-                })?,
+                Some(first) => first
+                    .merge(next)
+                    .map_err(|e| ConnectError::KubeconfigInvalid { path: path.clone(), why: e.to_string() })?,
             });
         }
         Ok(merged)
@@ -96,11 +92,7 @@ impl Choice {
     pub(super) fn into_kubeconfig(self) -> Kubeconfig {
         let name = "chosen".to_owned();
         Kubeconfig {
-            clusters: vec![NamedCluster {
-                name: name.clone(),
-                cluster: Some(self.cluster),
-                ..NamedCluster::default()
-            }],
+            clusters: vec![NamedCluster { name: name.clone(), cluster: Some(self.cluster), ..NamedCluster::default() }],
             auth_infos: vec![NamedAuthInfo {
                 name: name.clone(),
                 auth_info: Some(self.user),
@@ -143,19 +135,17 @@ pub(super) fn choose(config: &Kubeconfig, options: &ClientOptions) -> Result<Cho
     let cluster_name =
         options.cluster.clone().or_else(|| context.as_ref().map(|c| c.cluster.clone()).filter(|c| !c.is_empty()));
     let mut cluster = match &cluster_name {
-        Some(name) => config
-            .clusters
-            .iter()
-            .find(|c| c.name == *name)
-            .and_then(|c| c.cluster.clone())
-            .ok_or_else(|| ConnectError::UnknownCluster {
-                name: name.clone(),
-                known: names(config.clusters.iter().map(|c| &c.name)),
-            })?,
+        Some(name) => {
+            config.clusters.iter().find(|c| c.name == *name).and_then(|c| c.cluster.clone()).ok_or_else(|| {
+                ConnectError::UnknownCluster {
+                    name: name.clone(),
+                    known: names(config.clusters.iter().map(|c| &c.name)),
+                }
+            })?
+        }
         None => Cluster::default(),
     };
-    let user_name =
-        options.user.clone().or_else(|| context.as_ref().and_then(|c| filled(c.user.as_ref())));
+    let user_name = options.user.clone().or_else(|| context.as_ref().and_then(|c| filled(c.user.as_ref())));
     let mut user = match &user_name {
         Some(name) => config
             .auth_infos

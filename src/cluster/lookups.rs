@@ -29,8 +29,7 @@ impl Requests {
             .buffer_unordered(PARALLEL)
             .try_concat()
             .await?;
-        let names: BTreeSet<String> =
-            claims.iter().filter_map(|(_, c)| c.volume_name().map(str::to_owned)).collect();
+        let names: BTreeSet<String> = claims.iter().filter_map(|(_, c)| c.volume_name().map(str::to_owned)).collect();
         let mut volumes = self.volumes(&names).await?;
         let with_volume = |(key, claim): (Key, wire::PersistentVolumeClaim)| {
             let volume = claim.volume_name().map(str::to_owned).and_then(|name| volumes.remove(&name));
@@ -45,7 +44,8 @@ impl Requests {
         wanted: Vec<&Key>,
     ) -> Result<Vec<(Key, wire::PersistentVolumeClaim)>, ApiProblem> {
         if wanted.len() <= ONE_BY_ONE.0 {
-            let each = wanted.into_iter().map(|key| async move { Ok::<_, ApiProblem>((key.clone(), self.get(key).await?)) });
+            let each =
+                wanted.into_iter().map(|key| async move { Ok::<_, ApiProblem>((key.clone(), self.get(key).await?)) });
             let found: Vec<(Key, Option<wire::PersistentVolumeClaim>)> = futures::future::try_join_all(each).await?;
             return Ok(found.into_iter().filter_map(|(key, claim)| Some((key, claim?))).collect());
         }

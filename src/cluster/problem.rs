@@ -59,8 +59,9 @@ impl ProblemKind {
 impl ApiProblem {
     /// A call that got no answer within its time.
     pub fn timed_out(limit: Duration) -> Self {
-        Self::new(ProblemKind::Timeout, format!("the API server gave no answer within {limit:?}"))
-            .hint("is it overloaded, or does something on the way drop packets? --request-timeout sets how long to wait")
+        Self::new(ProblemKind::Timeout, format!("the API server gave no answer within {limit:?}")).hint(
+            "is it overloaded, or does something on the way drop packets? --request-timeout sets how long to wait",
+        )
     }
 
     /// An answer that could not be understood.
@@ -187,9 +188,8 @@ fn explain_chain(chain: &Chain<'_>) -> ApiProblem {
             .hint("check port and scheme of the server's URL");
     }
     if chain.saying("tunnel error").is_some() || chain.saying("SOCKS error").is_some() {
-        return unreachable(format!("the proxy does not connect to the API server: {}", chain.innermost())).hint(
-            "check proxy-url of the cluster in the kubeconfig, and HTTPS_PROXY and NO_PROXY in the environment",
-        );
+        return unreachable(format!("the proxy does not connect to the API server: {}", chain.innermost()))
+            .hint("check proxy-url of the cluster in the kubeconfig, and HTTPS_PROXY and NO_PROXY in the environment");
     }
     if chain.saying("dns error").is_some() {
         return unreachable(format!("the API server's name cannot be resolved: {}", chain.innermost()))
@@ -199,8 +199,9 @@ fn explain_chain(chain: &Chain<'_>) -> ApiProblem {
         Some(io::ErrorKind::ConnectionRefused) => unreachable("the API server refuses the connection".to_owned())
             .hint("is it running, and is the address right (`kubectl config view --minify`)?"),
         Some(io::ErrorKind::TimedOut) => {
-            ApiProblem::new(ProblemKind::Timeout, "no connection to the API server in time")
-                .hint("is the address right (`kubectl config view --minify`), and does a firewall or VPN stand between?")
+            ApiProblem::new(ProblemKind::Timeout, "no connection to the API server in time").hint(
+                "is the address right (`kubectl config view --minify`), and does a firewall or VPN stand between?",
+            )
         }
         Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
             unreachable(format!("no route to the API server: {}", chain.innermost())).hint("is the VPN up?")
@@ -254,11 +255,14 @@ fn explain_alert(text: &str) -> ApiProblem {
     match alert {
         "CertificateExpired" => problem("the API server says that the client certificate has expired")
             .hint("get a new one, for example with your cluster's login or a new admin kubeconfig"),
-        "UnknownCA" | "UnknownCa" | "BadCertificate" | "CertificateUnknown" | "CertificateRevoked"
-        | "CertificateRequired" | "AccessDenied" => {
-            problem("the API server does not accept the client certificate")
-                .hint("does the user in the kubeconfig belong to this cluster? Was the cluster rebuilt?")
-        }
+        "UnknownCA"
+        | "UnknownCa"
+        | "BadCertificate"
+        | "CertificateUnknown"
+        | "CertificateRevoked"
+        | "CertificateRequired"
+        | "AccessDenied" => problem("the API server does not accept the client certificate")
+            .hint("does the user in the kubeconfig belong to this cluster? Was the cluster rebuilt?"),
         other => ApiProblem::new(ProblemKind::Unreachable, format!("the API server ended the TLS handshake: {other}")),
     }
 }

@@ -176,10 +176,7 @@ impl Requests {
         }
     }
 
-    pub(super) async fn bounded<T>(
-        &self,
-        call: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, ApiProblem> {
+    pub(super) async fn bounded<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ApiProblem> {
         match self.limit {
             None => Ok(call.await?),
             Some(limit) => match tokio::time::timeout(limit, call).await {

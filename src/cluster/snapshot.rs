@@ -101,10 +101,9 @@ pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptio
     taken.index.infrastructure_namespaces.extend(cdi);
     let kubernetes = taken.or_unread(Part::Version, version);
     let kept = taken.lists(lists);
-    let (claims, daemon_sets) = tokio::join!(
-        async { requests.claims(&claims_of(&taken.index, nodes)).await },
-        async { requests.daemon_sets(&daemon_sets_of(&taken.index, nodes)).await }
-    );
+    let (claims, daemon_sets) = tokio::join!(async { requests.claims(&claims_of(&taken.index, nodes)).await }, async {
+        requests.daemon_sets(&daemon_sets_of(&taken.index, nodes)).await
+    });
     taken.index.claims = taken.or_unread(Part::Claims, claims);
     let (known, problem) = daemon_sets;
     taken.index.daemon_sets = known;

@@ -288,9 +288,8 @@ where
                 self.pause = (self.pause * 2).min(PAUSES.1);
                 self.waiting = false;
             }
-            let stream = self
-                .stream
-                .get_or_insert_with(|| watcher::watcher(self.api.clone(), self.config.clone()).boxed());
+            let stream =
+                self.stream.get_or_insert_with(|| watcher::watcher(self.api.clone(), self.config.clone()).boxed());
             // Only a list is bounded: between two events of a watch any time may pass.
             let event = match self.limit.filter(|_| self.listing.is_some()) {
                 Some(limit) => match tokio::time::timeout(limit, stream.next()).await {

@@ -51,8 +51,7 @@ impl Requests {
         if let Some(version) = resource_version {
             patch["metadata"] = json!({"resourceVersion": version});
         }
-        let params =
-            PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let params = PatchParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let api: Api<wire::Node> = Api::all(self.client.clone());
         Ok(self.bounded(api.patch(node, &params, &Patch::Merge(patch))).await?.into())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Demands, Index, Key, NodeExpression, NodeFacts, NodeReady, NodeTerm, Taint, Toleration, VmiFacts};
+use crate::facts::{Demands, Index, Key, NodeFacts, NodeReady, NodeTerm, Taint, Toleration, VmiFacts, holds};
 
 /// Node label with which KubeVirt says that VMs may start there.
 const KUBEVIRT_SCHEDULABLE: &str = "kubevirt.io/schedulable";
@@ -204,24 +204,7 @@ pub fn matches_terms(terms: &[NodeTerm], node: &NodeFacts) -> bool {
     terms.is_empty()
         || terms.iter().any(|term| {
             !(term.labels.is_empty() && term.fields.is_empty())
-                && term.labels.iter().all(|e| holds(e, label(&e.key)))
-                && term.fields.iter().all(|e| holds(e, field(&e.key)))
+                && term.labels.iter().all(|e| holds(&e.operator, label(&e.key), &e.values))
+                && term.fields.iter().all(|e| holds(&e.operator, field(&e.key), &e.values))
         })
-}
-
-fn holds(expression: &NodeExpression, value: Option<&str>) -> bool {
-    let listed = |v: &str| expression.values.iter().any(|x| x == v);
-    let compare = || {
-        let wanted = expression.values.first()?.parse::<i64>().ok()?;
-        Some(value?.parse::<i64>().ok()?.cmp(&wanted))
-    };
-    match expression.operator.as_str() {
-        "In" => value.is_some_and(listed),
-        "NotIn" => value.is_none_or(|v| !listed(v)),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => compare().is_some_and(std::cmp::Ordering::is_gt),
-        "Lt" => compare().is_some_and(std::cmp::Ordering::is_lt),
-        _ => false,
-    }
 }

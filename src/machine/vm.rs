@@ -214,4 +214,3 @@ impl VmRun {
         self.state = State::Closed(Closed::Pending);
     }
 }
-

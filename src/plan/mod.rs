@@ -5,10 +5,10 @@
 
 mod build;
 pub mod consent;
-pub mod probed;
 mod items;
 mod options;
 mod order;
+pub mod probed;
 #[cfg(test)]
 mod tests;
 mod verdict;

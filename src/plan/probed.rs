@@ -34,7 +34,10 @@ pub fn pod(item: &mut PodItem, answer: &EvictionAnswer) {
 /// An eviction of a launcher was probed.
 pub fn vm(item: &mut VmItem, answer: &EvictionAnswer) {
     let foreseen = match (item.action, answer) {
-        (VmAction::Migrate | VmAction::AwaitOwner, EvictionAnswer::VmEvacuating { .. } | EvictionAnswer::VmMigrationTarget)
+        (
+            VmAction::Migrate | VmAction::AwaitOwner,
+            EvictionAnswer::VmEvacuating { .. } | EvictionAnswer::VmMigrationTarget,
+        )
         | (VmAction::ShutDown, EvictionAnswer::Accepted)
         | (_, EvictionAnswer::ProbeImpossible { .. } | EvictionAnswer::Gone | EvictionAnswer::PodReplaced) => true,
         _ => false,

@@ -66,7 +66,12 @@ pub(super) async fn drain(options: DrainOptions, invocation: &Invocation, termin
     exit
 }
 
-async fn connected(options: DrainOptions, invocation: &Invocation, terminal: &Terminal, session: &mut Session) -> ExitCode {
+async fn connected(
+    options: DrainOptions,
+    invocation: &Invocation,
+    terminal: &Terminal,
+    session: &mut Session,
+) -> ExitCode {
     let signals = match Signals::listen() {
         Ok(signals) => signals,
         Err(error) => {
@@ -164,9 +169,9 @@ async fn prepare(
     }
     let mut plan_options = plan_options(options, own_pod_uid.clone(), &nodes);
     let mut plan = build(&index, &nodes, &plan_options, session.clock.wall());
-    let missing = rights::missing(&connection.requests(), &plan, options, index.kubevirt_installed).await.map_err(|problem| {
-        api_error("permissions cannot be checked", &problem)
-    })?;
+    let missing = rights::missing(&connection.requests(), &plan, options, index.kubevirt_installed)
+        .await
+        .map_err(|problem| api_error("permissions cannot be checked", &problem))?;
     plan_options.restart_denied = missing.restart_denied;
     if !plan_options.restart_denied.is_empty() {
         plan = build(&index, &nodes, &plan_options, session.clock.wall());
@@ -192,7 +197,8 @@ async fn resolve(
             let found = join_all(names.iter().map(|name| requests.get_node(name))).await;
             for (name, node) in names.iter().zip(found) {
                 if node.map_err(|problem| api_error(&format!("cannot read node {name}"), &problem))?.is_none() {
-                    let error = CliError::new(ErrorKind::NotFound, format!("node \"{name}\" not found; nothing was changed"));
+                    let error =
+                        CliError::new(ErrorKind::NotFound, format!("node \"{name}\" not found; nothing was changed"));
                     let hint = did_you_mean(name).unwrap_or_else(|| "kubectl get nodes lists them".to_owned());
                     return Err(error.hint(hint));
                 }
@@ -204,7 +210,8 @@ async fn resolve(
             let nodes = found.map_err(|problem| api_error("cannot list nodes", &problem))?;
             if nodes.is_empty() {
                 let message = format!("no node matches -l {}; nothing was changed", selector.as_str());
-                return Err(CliError::new(ErrorKind::NotFound, message).hint("kubectl get nodes --show-labels shows their labels"));
+                return Err(CliError::new(ErrorKind::NotFound, message)
+                    .hint("kubectl get nodes --show-labels shows their labels"));
             }
             let mut names: Vec<String> = nodes.into_iter().map(|n| n.name).collect();
             names.sort();
@@ -221,9 +228,10 @@ fn tell_unread(unread: &Unread, session: &mut Session) -> Result<(), CliError> {
             Err(api_error(&format!("cannot read {part}; nothing was changed"), problem))
         }
         // Without them no VM can be judged: absence of KubeVirt is concluded from discovery only.
-        Part::Objects(Watched::Vmis | Watched::Vms | Watched::Migrations | Watched::KubeVirts) => {
-            Err(api_error(&format!("cannot read {part}, and without them no VM can be judged; nothing was changed"), problem))
-        }
+        Part::Objects(Watched::Vmis | Watched::Vms | Watched::Migrations | Watched::KubeVirts) => Err(api_error(
+            &format!("cannot read {part}, and without them no VM can be judged; nothing was changed"),
+            problem,
+        )),
         Part::Objects(Watched::Budgets) | Part::Version | Part::Claims | Part::DaemonSets | Part::CdiNamespace => {
             let text = format!("cannot read {part} ({}): what depends on it is unknown", problem.message);
             session.emit(EventKind::Noted { warning: true, text });
@@ -305,7 +313,12 @@ fn emit_consent(options: &DrainOptions, by_answer: Consented, session: &mut Sess
     });
 }
 
-async fn settle_and_execute(mut world: World, options: &DrainOptions, mut prepared: Prepared, session: &mut Session) -> ExitCode {
+async fn settle_and_execute(
+    mut world: World,
+    options: &DrainOptions,
+    mut prepared: Prepared,
+    session: &mut Session,
+) -> ExitCode {
     let consent_options = consent_options(options, world.asker.is_some());
     let decision = settle(&mut prepared.plan, &consent_options);
     let mut consent = Consent::by_flags(consent_options);
@@ -337,8 +350,11 @@ async fn settle_and_execute(mut world: World, options: &DrainOptions, mut prepar
     emit_consent(options, by_answer, session);
     session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
     if options.only_if_clear && would_end(&prepared.plan, options) != ExitCode::Done {
-        let error = CliError::new(ErrorKind::Refused, "the drain would not be clear, and --only-if-clear is given; nothing was changed")
-            .hint("--dry-run shows what stands in the way");
+        let error = CliError::new(
+            ErrorKind::Refused,
+            "the drain would not be clear, and --only-if-clear is given; nothing was changed",
+        )
+        .hint("--dry-run shows what stands in the way");
         return session.end(error.exit_code(), Some(&error));
     }
     run_machine(world, options, prepared, consent, session).await
@@ -363,7 +379,13 @@ async fn put(asker: &mut Option<Asker>, context: Option<&String>, width: Option<
     }
 }
 
-async fn run_machine(mut world: World, options: &DrainOptions, prepared: Prepared, consent: Consent, session: &mut Session) -> ExitCode {
+async fn run_machine(
+    mut world: World,
+    options: &DrainOptions,
+    prepared: Prepared,
+    consent: Consent,
+    session: &mut Session,
+) -> ExitCode {
     let Prepared { index, mut watches, plan, plan_options } = prepared;
     let machine_options = MachineOptions {
         timeout: options.timeout,

@@ -44,7 +44,9 @@ pub(super) async fn probe(requests: &Requests, plan: &mut Plan, at_a_time: usize
         .map(|(n, i, vm, question)| async move {
             let answer = match question {
                 Question::Evict(pod) => Answer::Eviction(classify_eviction(&requests.evict(&pod, None, true).await)),
-                Question::Delete(pod) => Answer::Eviction(classify_eviction(&requests.delete_pod(&pod, None, true).await)),
+                Question::Delete(pod) => {
+                    Answer::Eviction(classify_eviction(&requests.delete_pod(&pod, None, true).await))
+                }
                 Question::Restart(vm) => Answer::Restart(classify_restart(&requests.restart_vm(&vm, true).await)),
             };
             (n, i, vm, answer)

@@ -28,7 +28,8 @@ pub(super) fn error(refusals: &[Refusal]) -> CliError {
     for ((needs, because), objects) in groups {
         let names = crate::report::text::names(&objects, NAMES);
         let flags = needs.join(" and ");
-        let hint = if flags.is_empty() { format!("{names}: {because}") } else { format!("{names}: {because} → {flags}") };
+        let hint =
+            if flags.is_empty() { format!("{names}: {because}") } else { format!("{names}: {because} → {flags}") };
         error = error.hint(hint);
     }
     if objects > 0 {

@@ -62,7 +62,16 @@ fn needed(plan: &Plan, options: &DrainOptions, kubevirt: bool) -> Vec<Right> {
         let vms = plan.nodes.iter().flat_map(|n| &n.vms).filter(move |v| wanted(v.action));
         vms.map(|v| v.vmi.namespace.clone())
     };
-    let evicted = |a| matches!(a, VmAction::Migrate | VmAction::ShutDown | VmAction::AwaitOwner | VmAction::AwaitCondition | VmAction::AwaitMigration);
+    let evicted = |a| {
+        matches!(
+            a,
+            VmAction::Migrate
+                | VmAction::ShutDown
+                | VmAction::AwaitOwner
+                | VmAction::AwaitCondition
+                | VmAction::AwaitMigration
+        )
+    };
     let acted_on = |a| !matches!(a, VmAction::Leave | VmAction::AwaitGone);
     let restarted = |a| a == VmAction::Restart;
     within(&mut rights, Right::new("create", "", "pods").on("eviction"), pods(PodAction::Evict).chain(vms(evicted)));

@@ -28,10 +28,7 @@ impl Terminal {
             stdin: std::io::stdin().is_terminal(),
             stdout: std::io::stdout().is_terminal(),
             stderr: std::io::stderr().is_terminal(),
-            color: ColorEnv {
-                no_color: std::env::var_os("NO_COLOR").is_some(),
-                term: std::env::var("TERM").ok(),
-            },
+            color: ColorEnv { no_color: std::env::var_os("NO_COLOR").is_some(), term: std::env::var("TERM").ok() },
         }
     }
 

@@ -268,7 +268,11 @@ fn an_interrupt_is_said_at_once() {
     };
     let ended = result(Verdict::Interrupted, 130, vec![row], vec![daemon("cni-x1")]);
     events.push(DrainEvent { seq: 11, elapsed_ms: 950, kind: EventKind::NodeEnded { report: ended } });
-    events.push(DrainEvent { seq: 12, elapsed_ms: 960, kind: EventKind::Ended { exit_code: 130, error: None, hints: vec![] } });
+    events.push(DrainEvent {
+        seq: 12,
+        elapsed_ms: 960,
+        kind: EventKind::Ended { exit_code: 130, error: None, hints: vec![] },
+    });
     insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
     node/node-0 cordoned
     evicting pod shop/web-7d9f-0
@@ -309,7 +313,11 @@ fn a_refusal_says_which_flag_is_missing() {
         (420, EventKind::Planned { nodes: vec![report(Verdict::Refused, 4, vec![off], vec![bare])] }),
         (
             430,
-            EventKind::Ended { exit_code: 4, error: Some("consent or a flag is missing; nothing was changed".into()), hints: vec![] },
+            EventKind::Ended {
+                exit_code: 4,
+                error: Some("consent or a flag is missing; nothing was changed".into()),
+                hints: vec![],
+            },
         ),
     ]);
     insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
