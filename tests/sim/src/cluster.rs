@@ -15,7 +15,7 @@ use crate::api::record::Recorded;
 use crate::controllers;
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
-use crate::options::Options;
+use crate::options::{Options, VirtApi};
 use crate::store::Store;
 
 type Action = Box<dyn FnOnce(&mut Cluster) + Send>;
@@ -160,6 +160,13 @@ impl Cluster {
     pub fn new_ip(&mut self) -> String {
         self.ip += 1;
         format!("10.8.{}.{}", self.ip / 250, self.ip % 250 + 1)
+    }
+
+    /// How virt-api is doing, by the knob and by its pods.
+    pub fn virt_api(&self) -> VirtApi {
+        let ready = |p: &Arc<Value>| p.label("kubevirt.io") == "virt-api" && p.is_true("Ready") && !p.deleting();
+        let no_pods = self.opts.virt_api_from_pods && !self.store.iter(Kind::Pod, "kubevirt").any(ready);
+        if self.opts.virt_api == VirtApi::Up && no_pods { VirtApi::NoEndpoints } else { self.opts.virt_api }
     }
 
     /// One object.

@@ -72,6 +72,8 @@ pub struct Options {
     pub eviction_strategy: Option<String>,
     /// virt-api's state.
     pub virt_api: VirtApi,
+    /// virt-api has no endpoints while none of its pods is ready (see `World::kubevirt_pods`).
+    pub virt_api_from_pods: bool,
     /// How webhook errors name virt-api.
     pub virt_api_url: String,
     /// The address that dial errors name.
@@ -125,6 +127,7 @@ impl Default for Options {
             cdi: false,
             eviction_strategy: Some("LiveMigrateIfPossible".to_owned()),
             virt_api: VirtApi::Up,
+            virt_api_from_pods: false,
             virt_api_url: "https://virt-api.kubevirt.svc:443".to_owned(),
             virt_api_dial: "10.96.0.77:443".to_owned(),
             virt_controller: true,

@@ -19,7 +19,7 @@ async fn says_why_no_node_fits_and_looks_again() {
         .nodes(3)
         .change("Node", "", "node-0", |n| n.put("/spec/unschedulable", true))
         .change("Node", "", "node-1", |n| {
-            n.put("/spec/taints", json!([{"key": "gpu", "value": "only", "effect": "NoSchedule"}]))
+            n.put("/spec/taints", json!([{"key": "gpu", "value": "only", "effect": "NoSchedule"}]));
         })
         .change("Node", "", "node-2", |n| n.put("/status/allocatable/pods", "0"))
         .volume("shop", "disk", "ReadWriteOnce", Some("node-0"))

@@ -388,3 +388,23 @@ async fn the_demo_scenario_is_as_it_says() {
     assert_eq!(sim.get("PodDisruptionBudget", "shop", "web").unwrap().int("/status/disruptionsAllowed"), Some(1));
     assert_eq!(sim.elapsed().as_millis(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn evicting_both_virt_api_pods_takes_the_guard_away() {
+    let sim = world(Profile::V1_7).kubevirt_pods().vm(NS, Vm::new("db").non_migratable(DISK)).done();
+    cordon(&sim, "node-0").await;
+    assert_eq!(evict_vm(&sim, "db").await.status, 429);
+    let api: Vec<Value> =
+        support::pods(&sim, "kubevirt").into_iter().filter(|p| p.label("kubevirt.io") == "virt-api").collect();
+    assert_eq!(evict(&sim, "kubevirt", api[0].name()).await.status, 201);
+    sleep(0.05).await;
+    assert_eq!(evict(&sim, "kubevirt", api[1].name()).await.status, 429, "its budget");
+    for p in &api {
+        sim.delete("Pod", "kubevirt", p.name());
+    }
+    let refused = evict_vm(&sim, "db").await;
+    assert!(refused.status == 500 && refused.message().contains("no endpoints available"));
+    assert_eq!(restart(&sim, NS, "db").await.status, 503);
+    sleep(1.0).await;
+    assert_eq!(evict_vm(&sim, "db").await.status, 429, "back with its successors");
+}

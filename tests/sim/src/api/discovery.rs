@@ -102,7 +102,7 @@ fn recorded(text: &str) -> Value {
 }
 
 fn subresources(cluster: &Cluster) -> Answer {
-    if cluster.opts.virt_api != VirtApi::Up {
+    if cluster.virt_api() != VirtApi::Up {
         return super::subresource::down(cluster);
     }
     let exchange: Value = serde_json::from_str(SUBRESOURCES).expect("a recorded exchange");

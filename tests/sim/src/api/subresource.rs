@@ -16,7 +16,7 @@ use crate::options::{Profile, VirtApi};
 
 /// What the aggregator answers while virt-api is away.
 pub(super) fn down(cluster: &Cluster) -> Answer {
-    match cluster.opts.virt_api {
+    match cluster.virt_api() {
         VirtApi::NoEndpoints => Answer::text(503, "service unavailable\n"),
         VirtApi::Hang => Answer::text(504, "error trying to reach service: context deadline exceeded\n")
             .delayed(Duration::from_secs(30).div_f64(cluster.opts.speed)),
@@ -35,7 +35,7 @@ pub(super) fn answer(cluster: &mut Cluster, request: &Request) -> Answer {
     if cluster.opts.kubevirt.is_none() {
         return no_such_path();
     }
-    if cluster.opts.virt_api != VirtApi::Up {
+    if cluster.virt_api() != VirtApi::Up {
         return down(cluster);
     }
     if !request.accept.is_empty() && !request.accept.split(',').any(|a| a.trim().starts_with("*/*")) {

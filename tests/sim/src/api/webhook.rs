@@ -42,7 +42,7 @@ pub(super) fn review(cluster: &mut Cluster, ns: &str, name: &str, dry_query: boo
     } else {
         return Verdict::Allow;
     };
-    if cluster.opts.virt_api != VirtApi::Up {
+    if cluster.virt_api() != VirtApi::Up {
         return unreachable(cluster, profile, webhook);
     }
     let Some(pod) = cluster.get(Kind::Pod, ns, name) else { return Verdict::Allow };
@@ -119,14 +119,14 @@ fn hotplug(cluster: &Cluster, pod: &Value) -> Verdict {
 
 fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
     let opts = &cluster.opts;
-    let hang = opts.virt_api == VirtApi::Hang;
+    let hang = cluster.virt_api() == VirtApi::Hang;
     let wait = if hang { Duration::from_secs(10).div_f64(opts.speed) } else { Duration::ZERO };
     if profile <= Profile::V1_4 {
         // Fails open. A hanging one delays the eviction in reality; here it is let through at once.
         return Verdict::Allow;
     }
     let path = if profile >= Profile::V1_7 { "pod-eviction-validate" } else { "launcher-eviction-validate" };
-    let why = match opts.virt_api {
+    let why = match cluster.virt_api() {
         VirtApi::Hang => "context deadline exceeded".to_owned(),
         VirtApi::Refused => format!("dial tcp {}: connect: connection refused", opts.virt_api_dial),
         VirtApi::Up | VirtApi::NoEndpoints => "no endpoints available for service \"virt-api\"".to_owned(),

@@ -61,7 +61,7 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
             let current = launchers(cluster, &vmi).into_iter().find(|p| !pod_is_final(p));
             let now = cluster.now();
             cluster.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| {
-                v.set_annotation("kubevirt.io/nonroot", Some("true"))
+                v.set_annotation("kubevirt.io/nonroot", Some("true"));
             });
             cluster.update(key, |m| {
                 set_phase(m, "Pending", &now);

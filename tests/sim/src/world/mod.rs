@@ -107,9 +107,9 @@ impl World {
             c.create(kind, object);
         };
         if kind.info().namespaced {
-            self.in_namespace(if ns.is_empty() { "default" } else { &ns }, work)
+            self.in_namespace(if ns.is_empty() { "default" } else { &ns }, work);
         } else {
-            self.settled(work)
+            self.settled(work);
         }
         self
     }
@@ -206,7 +206,7 @@ impl World {
             c.settle();
             if starts {
                 c.update(&Key::new(Kind::Vm, ns, made.name()), |v| {
-                    v.put("/status/stateChangeRequests", json!([{"action": "Start"}]))
+                    v.put("/status/stateChangeRequests", json!([{"action": "Start"}]));
                 });
             }
         });
@@ -264,12 +264,26 @@ impl World {
         )
     }
 
+    /// KubeVirt's own pods, with a budget over virt-api. From here on virt-api answers only while one of its pods is ready.
+    #[must_use]
+    pub fn kubevirt_pods(self) -> Self {
+        let pod = |name: &str| PodSpec::new().label("kubevirt.io", name).priority_class("kubevirt-cluster-critical");
+        let world = self
+            .deployment_with("kubevirt", "virt-api", 2, pod("virt-api"))
+            .pdb("kubevirt", "virt-api-pdb", "virt-api", json!({"minAvailable": 1}))
+            .deployment_with("kubevirt", "virt-controller", 2, pod("virt-controller"))
+            .deployment_with("kubevirt", "virt-operator", 2, pod("virt-operator"))
+            .workload("DaemonSet", "kubevirt", "virt-handler", 1, pod("virt-handler"));
+        world.sim.options(|o| o.virt_api_from_pods = true);
+        world
+    }
+
     /// The cluster-wide evictionStrategy from here on; VMs that run keep theirs.
     #[must_use]
     pub fn eviction_strategy(self, strategy: &str) -> Self {
         self.settled(|c| {
             c.update(&Key::new(Kind::KubeVirt, "kubevirt", "kubevirt"), |k| {
-                k.put("/spec/configuration/evictionStrategy", strategy)
+                k.put("/spec/configuration/evictionStrategy", strategy);
             });
         });
         self
