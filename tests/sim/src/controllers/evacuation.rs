@@ -1,6 +1,8 @@
 //! The evacuation controller: a migration for each marked VMI that has none. Releases before 1.9 make only as many as can run.
 
-use serde_json::json;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::migration::{counts, is_final as migration_is_final};
 use super::vmi::{effective_strategy, is_final, launchers, pod_is_final};
@@ -38,6 +40,7 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         let outbound = open.clone().filter(|m| m.annotation("kubevirt.io/evacuationMigration") == node).count();
         if open.clone().filter(|m| counts(m)).count().max(open.count()) >= cluster.opts.migrations_per_cluster
             || outbound >= cluster.opts.migrations_per_node
+            || others_go_first(cluster, &vmi, &node)
         {
             let (again, key) = (std::time::Duration::from_secs(5), key.clone());
             cluster.after(&format!("evacuate/{}", vmi.uid()), again, move |c| c.store.touch(&key));
@@ -54,4 +57,19 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     );
     let text = format!("Created Migration {}", migration.name());
     cluster.event(&vmi, "disruptionbudget-controller", "Normal", "SuccessfulCreate", &text);
+}
+
+/// True for a VMI whose migration failed while one waits that has not been tried. The real controller takes its candidates
+/// in no fixed order, so that none starves for ever; a fixed order has to see to that itself.
+fn others_go_first(cluster: &Cluster, vmi: &Value, node: &str) -> bool {
+    let untried = |v: &Arc<Value>| {
+        let open = |m: &Arc<Value>| m.text("/spec/vmiName") == v.name() && m.namespace() == v.namespace() && !migration_is_final(m);
+        v.uid() != vmi.uid()
+            && v.text("/status/evacuationNodeName") == node
+            && v.is_true("LiveMigratable")
+            && matches!(effective_strategy(cluster, v).as_str(), "LiveMigrate" | "LiveMigrateIfPossible")
+            && cluster.backoff(v.uid()).is_none()
+            && !cluster.store.iter(Kind::Vmim, "").any(open)
+    };
+    cluster.backoff(vmi.uid()).is_some() && cluster.store.iter(Kind::Vmi, "").any(untried)
 }
