@@ -123,13 +123,13 @@ fn missing<'a>(
 ) -> Vec<Missing> {
     let mut found = Vec::new();
     for right in rights.iter().filter(|right| cluster.get(&(*right, None)) != Some(&true)) {
-        let namespaces: Option<BTreeSet<String>> = right.namespaces.as_ref().map(|all| {
+        let denied: Option<BTreeSet<String>> = right.namespaces.as_ref().map(|all| {
             all.iter().filter(|ns| namespaced.get(&(right, Some(ns.as_str()))) != Some(&true)).cloned().collect()
         });
-        if namespaces.as_ref().is_some_and(BTreeSet::is_empty) {
+        if denied.as_ref().is_some_and(BTreeSet::is_empty) {
             continue;
         }
-        found.push(Missing { right: right.clone(), namespaces, rule: right.rule() });
+        found.push(Missing { right: right.clone(), namespaces: denied, rule: right.rule() });
     }
     found
 }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use http::HeaderValue;
 use http::header::USER_AGENT;
-use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
-use kube::client::ClientBuilder;
-use kube::config::{ExecInteractiveMode, KubeConfigOptions, KubeconfigError};
+use kube::client::{ClientBuilder, ConfigExt};
+use kube::config::{ExecInteractiveMode, KubeConfigOptions, KubeconfigError, LoadDataError};
 use kube::{Client, Config};
 
-use super::gate::{Current, Gate};
+use super::gate::{Current, Gate, Through};
 use super::kubeconfig::{Choice, Sources, choose};
 use super::problem::{ApiProblem, explain};
 use super::requests::Requests;
@@ -135,11 +135,8 @@ impl ConnectError {
 /// Names for a hint: not more than can be read.
 fn list(names: &[String]) -> String {
     const MOST: usize = 12;
-    let mut text = names[..names.len().min(MOST)].join(", ");
-    if names.len() > MOST {
-        text.push_str(&format!(" and {} more", names.len() - MOST));
-    }
-    text
+    let shown = names[..names.len().min(MOST)].join(", ");
+    if names.len() > MOST { format!("{shown} and {} more", names.len() - MOST) } else { shown }
 }
 
 /// A connection to one cluster.
@@ -238,10 +235,24 @@ async fn build(origin: Origin, may_ask: bool) -> Result<(Client, Option<String>,
     let task = tokio::task::spawn_blocking(move || {
         let (config, context) = configure(&origin, may_ask)?;
         let server = config.cluster_url.to_string();
-        let client = ClientBuilder::try_from(config).map_err(|e| unusable(&e))?.build();
+        let client = client(config).map_err(|e| unusable(&e))?;
         Ok((client, context, server.trim_end_matches('/').to_owned()))
     });
     task.await.unwrap_or_else(|e| Err(ConnectError::Setting { why: format!("cannot build a client: {e}") }))
+}
+
+/// A client. The library would run a credential plugin three times, each of which may take seconds or open a browser:
+/// here one that gives a token runs once. (For one that gives certificates there is no such way.)
+fn client(mut config: Config) -> Result<Client, kube::Error> {
+    if config.auth_info.exec.is_some()
+        && let Some(token) = config.auth_layer()?
+    {
+        config.auth_info.exec = None;
+        let anonymous = Client::try_from(config)?;
+        let namespace = anonymous.default_namespace().to_owned();
+        return Ok(ClientBuilder::new(Through(anonymous), namespace).with_layer(&token).build());
+    }
+    Client::try_from(config)
 }
 
 fn configure(origin: &Origin, may_ask: bool) -> Result<(Config, Option<String>), ConnectError> {
@@ -257,7 +268,7 @@ fn configure(origin: &Origin, may_ask: bool) -> Result<(Config, Option<String>),
     // A limit on reading would end watches; each request has its own.
     config.read_timeout = None;
     let agent = HeaderValue::from_static(concat!("kubectl-safe_drain/", env!("CARGO_PKG_VERSION")));
-    config.headers.push((HeaderName::from(USER_AGENT), agent));
+    config.headers.push((USER_AGENT, agent));
     Ok((config, context))
 }
 
@@ -282,26 +293,42 @@ fn from_kubeconfig(options: &ClientOptions, may_ask: bool) -> Result<(Config, Op
 
 /// What is wrong with the values of a kubeconfig that could be read.
 fn invalid(error: &KubeconfigError) -> ConnectError {
-    let credentials = matches!(error, KubeconfigError::LoadClientCertificate(_) | KubeconfigError::LoadClientKey(_));
-    let why = error.to_string();
-    if credentials { ConnectError::Credentials { why, hint: None } } else { ConnectError::Setting { why } }
+    let why = |what: &str, error: &LoadDataError| match error {
+        LoadDataError::ReadFile(e, path) => format!("cannot read the {what} {}: {e}", path.display()),
+        LoadDataError::DecodeBase64(_) | LoadDataError::NoBase64DataOrFile => format!("the {what}: {error}"),
+    };
+    if let KubeconfigError::LoadClientCertificate(e) = error {
+        return ConnectError::Credentials { why: why("client certificate", e), hint: None };
+    }
+    if let KubeconfigError::LoadClientKey(e) = error {
+        return ConnectError::Credentials { why: why("client key", e), hint: None };
+    }
+    if let KubeconfigError::LoadCertificateAuthority(e) = error {
+        return ConnectError::Setting { why: why("certificate authority", e) };
+    }
+    ConnectError::Setting { why: error.to_string() }
 }
 
 /// Why no client can be made of a configuration.
 fn unusable(error: &kube::Error) -> ConnectError {
-    let explained = explain(error);
-    let credentials = |problem: ApiProblem| ConnectError::Credentials { why: problem.message, hint: problem.hint };
-    match error {
-        kube::Error::Auth(_) => credentials(explained),
-        kube::Error::RustlsTls(e) => ConnectError::Credentials {
+    if let kube::Error::InferKubeconfig(e) = error {
+        return invalid(e);
+    }
+    if let kube::Error::RustlsTls(e) = error {
+        return ConnectError::Credentials {
             why: format!("the certificates cannot be used: {e}"),
             hint: Some("check certificate-authority, client-certificate and client-key".to_owned()),
-        },
-        kube::Error::ProxyProtocolUnsupported { proxy_url } => ConnectError::Setting {
-            why: format!("proxies of the kind {:?} are not supported", proxy_url.scheme_str().unwrap_or_default()),
-        },
-        kube::Error::InferKubeconfig(e) => invalid(e),
-        _ => ConnectError::Setting { why: explained.message },
+        };
+    }
+    if let kube::Error::ProxyProtocolUnsupported { proxy_url } = error {
+        let scheme = proxy_url.scheme_str().unwrap_or_default();
+        return ConnectError::Setting { why: format!("proxies of the kind {scheme:?} are not supported") };
+    }
+    let ApiProblem { message, hint, .. } = explain(error);
+    if matches!(error, kube::Error::Auth(_)) {
+        ConnectError::Credentials { why: message, hint }
+    } else {
+        ConnectError::Setting { why: message }
     }
 }
 

@@ -12,7 +12,7 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use tokio::time::Instant;
-use tower::Service;
+use tower::{BoxError, Service};
 
 /// The client in use now, shared by everything that was made from the gate.
 #[derive(Clone)]
@@ -31,6 +31,27 @@ impl Current {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = client;
     }
 }
+
+/// A client as a service, for layers on top of it.
+#[derive(Clone)]
+pub(super) struct Through(pub(super) Client);
+
+impl Service<Request<Body>> for Through {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Answering<BoxError>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let client = self.0.clone();
+        Box::pin(async move { Ok(client.send(request).await?) })
+    }
+}
+
+type Answering<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
 
 /// A service in front of the current client.
 ///
@@ -52,7 +73,7 @@ impl Gate {
 impl Service<Request<Body>> for Gate {
     type Response = Response<Body>;
     type Error = kube::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+    type Future = Answering<kube::Error>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
@@ -63,6 +84,8 @@ impl Service<Request<Body>> for Gate {
         let limit = self.limit;
         let line = tracing::enabled!(target: "safe_drain::http", tracing::Level::DEBUG).then(|| {
             let path = request.uri().path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+            // The token of a further page is long and tells nothing.
+            let path = path.split_once("&continue=").map_or(path, |(path, _)| path);
             format!("{} {path}", request.method())
         });
         Box::pin(async move {
@@ -70,12 +93,8 @@ impl Service<Request<Body>> for Gate {
             let result = within(limit, client.send(request)).await;
             if let Some(line) = line {
                 let ms = start.elapsed().as_millis();
-                match &result {
-                    Ok(answer) => {
-                        tracing::debug!(target: "safe_drain::http", "{line} {} {ms}ms", answer.status().as_u16());
-                    }
-                    Err(_) => tracing::debug!(target: "safe_drain::http", "{line} failed {ms}ms"),
-                }
+                let code = result.as_ref().map_or("failed".to_owned(), |answer| answer.status().as_str().to_owned());
+                tracing::debug!(target: "safe_drain::http", "{line} {code} {ms}ms");
             }
             result
         })

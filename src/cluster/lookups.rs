@@ -63,8 +63,8 @@ impl Requests {
         let api: Api<wire::PersistentVolume> = Api::all(self.client.clone());
         if names.len() > ONE_BY_ONE.1 {
             let all = self.pages(api, ListParams::default()).await?;
-            let named = all.into_iter().map(|volume| (kube::ResourceExt::name_any(&volume), volume));
-            return Ok(named.filter(|(name, _)| names.contains(name)).collect());
+            let pairs = all.into_iter().map(|volume| (kube::ResourceExt::name_any(&volume), volume));
+            return Ok(pairs.filter(|(name, _)| names.contains(name)).collect());
         }
         let found: Vec<(String, Option<wire::PersistentVolume>)> = futures::stream::iter(names)
             .map(|name| async { Ok::<_, ApiProblem>((name.clone(), self.bounded(api.get_opt(name)).await?)) })

@@ -17,7 +17,7 @@ mod writes;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
-mod lab;
+mod sim_tests;
 
 pub use access::{Missing, Right, missing_rights};
 pub use connect::{ConnectError, Connection, connect};

@@ -274,7 +274,8 @@ pub(super) fn explain_auth(error: &AuthError) -> ApiProblem {
         let words = String::from_utf8_lossy(&out.stderr);
         let words = shortened(words.trim());
         let said = if words.is_empty() { String::new() } else { format!(": {words}") };
-        return problem(format!("the credential plugin `{cmd}` failed with {}{said}", out.status))
+        let program = program(cmd);
+        return problem(format!("the credential plugin `{program}` failed with {}{said}", out.status))
             .hint("run it by hand; you may have to log in again");
     }
     if let AuthError::AuthExecStart(e) = error {
@@ -286,6 +287,25 @@ pub(super) fn explain_auth(error: &AuthError) -> ApiProblem {
     }
     problem(format!("no credentials: {}", shortened(&error.to_string())))
         .hint("check the user in the kubeconfig (`kubectl config view --minify`)")
+}
+
+/// The program of a command as the client prints it: `VARIABLE="…" "program" "argument"`. The rest is not shown: the
+/// variables hold the whole cluster entry, arguments may be secret.
+fn program(command: &str) -> String {
+    let mut words = Vec::new();
+    let (mut word, mut quoted, mut escaped) = (String::new(), false, false);
+    for c in command.chars() {
+        match c {
+            _ if std::mem::take(&mut escaped) => word.push(c),
+            '\\' => escaped = true,
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            _ => word.push(c),
+        }
+    }
+    words.push(word);
+    let variable = |word: &String| word.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
+    words.into_iter().find(|w| !w.is_empty() && !variable(w)).unwrap_or_default()
 }
 
 /// At most a few lines' worth: bodies of proxies can be whole pages.

@@ -139,7 +139,7 @@ impl Requests {
             let list: AttachmentList = self.get_path(&path).await?;
             found.extend(list.items.into_iter().filter(|a| a.spec.node_name == node).map(Attachment::from));
             match list.metadata.next.filter(|token| !token.is_empty()) {
-                Some(token) => page = format!("&continue={token}"),
+                Some(token) => page = format!("&continue={}", encoded(&token)),
                 None => return Ok(found),
             }
         }
@@ -185,6 +185,20 @@ impl Requests {
             },
         }
     }
+}
+
+/// Text as a value in a query.
+fn encoded(text: &str) -> String {
+    let mut query = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            query.push(char::from(byte));
+        } else {
+            query.push('%');
+            query.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])));
+        }
+    }
+    query
 }
 
 #[derive(Deserialize)]

@@ -130,7 +130,7 @@ async fn until_synced(mut follower: Follower) -> FirstList {
     let mut problem = None;
     while let Some(item) = follower.1.next().await {
         match item {
-            WatchItem::Change(change) => changes.push(change),
+            WatchItem::Change(change) => changes.push(*change),
             WatchItem::Synced(_) => break,
             WatchItem::Recovered { .. } => {}
             WatchItem::Unreadable { what, object, why } => unreadable.push((what, object, why)),

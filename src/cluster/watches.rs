@@ -89,7 +89,7 @@ impl fmt::Display for Watched {
 #[derive(Debug, Clone)]
 pub enum WatchItem {
     /// Something changed.
-    Change(Change),
+    Change(Box<Change>),
     /// A set is complete for the first time; its `Reset` came right before.
     Synced(Watched),
     /// A list or the opening of a watch failed. It is tried again without end; comes once for each failed try.
@@ -291,15 +291,14 @@ where
             let stream =
                 self.stream.get_or_insert_with(|| watcher::watcher(self.api.clone(), self.config.clone()).boxed());
             // Only a list is bounded: between two events of a watch any time may pass.
-            let event = match self.limit.filter(|_| self.listing.is_some()) {
-                Some(limit) => match tokio::time::timeout(limit, stream.next()).await {
-                    Ok(event) => event,
-                    Err(_) => {
-                        self.fail(Some(ApiProblem::timed_out(limit)));
-                        continue;
-                    }
-                },
-                None => stream.next().await,
+            let event = if let Some(limit) = self.limit.filter(|_| self.listing.is_some()) {
+                let Ok(event) = tokio::time::timeout(limit, stream.next()).await else {
+                    self.fail(Some(ApiProblem::timed_out(limit)));
+                    continue;
+                };
+                event
+            } else {
+                stream.next().await
             };
             match event {
                 Some(Ok(event)) => self.take(event),
@@ -341,7 +340,7 @@ where
     }
 
     fn push(&mut self, delta: Delta<F, I>) {
-        self.out.push_back(WatchItem::Change((self.wrap)(delta)));
+        self.out.push_back(WatchItem::Change(Box::new((self.wrap)(delta))));
     }
 
     fn read(&mut self, object: DeserializeGuard<K>) -> Option<F> {

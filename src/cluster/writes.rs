@@ -16,7 +16,7 @@ use crate::answer::{RawAnswer, RawStatus};
 use crate::facts::{Key, NodeFacts, PodKey, wire};
 
 /// Name under which our writes are recorded.
-pub const FIELD_MANAGER: &str = "kubectl-safe_drain";
+pub const FIELD_MANAGER: &str = "kubectl-safe-drain";
 
 impl Requests {
     /// Marks a node unschedulable. With a resource version the write is refused with 409 if the node changed since;

@@ -1,5 +1,6 @@
 //! The loop of a drain: one select over watches, answers, the clock and signals; everything goes through the machine.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, Stream};
@@ -8,7 +9,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use super::clock::Clock;
 use super::perform::{Performer, perform};
-use crate::cluster::WatchItem;
+use crate::cluster::{WatchItem, Watched};
 use crate::event::StopReason;
 use crate::exit::ExitCode;
 use crate::machine::{Input, Machine};
@@ -79,28 +80,30 @@ pub(super) async fn execute(
 /// Whether the watches get through.
 #[derive(Debug, Default)]
 struct Contact {
-    trouble_since: Option<Duration>,
+    /// Sets whose list fails, with the time since when.
+    trouble: BTreeMap<Watched, Duration>,
     lost: bool,
 }
 
 impl Contact {
     fn seen(&mut self, item: WatchItem, now: Duration) -> Option<Input> {
         match item {
-            WatchItem::Change(change) => Some(Input::Change(change)),
+            WatchItem::Change(change) => Some(Input::Change(*change)),
             WatchItem::Synced(_) | WatchItem::Unreadable { .. } => None,
-            WatchItem::Trouble { .. } => {
-                self.trouble_since.get_or_insert(now);
+            WatchItem::Trouble { what, .. } => {
+                self.trouble.entry(what).or_insert(now);
                 self.check(now)
             }
-            WatchItem::Recovered { .. } => {
-                self.trouble_since = None;
-                std::mem::take(&mut self.lost).then_some(Input::ContactRestored)
+            WatchItem::Recovered { what } => {
+                self.trouble.remove(&what);
+                let back = self.trouble.is_empty() && std::mem::take(&mut self.lost);
+                back.then_some(Input::ContactRestored)
             }
         }
     }
 
     fn lost_at(&self) -> Option<Duration> {
-        self.trouble_since.filter(|_| !self.lost).map(|since| since + LOST_AFTER)
+        self.trouble.values().min().filter(|_| !self.lost).map(|since| *since + LOST_AFTER)
     }
 
     fn check(&mut self, now: Duration) -> Option<Input> {

@@ -63,7 +63,9 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
 /// in no fixed order, so that none starves for ever; a fixed order has to see to that itself.
 fn others_go_first(cluster: &Cluster, vmi: &Value, node: &str) -> bool {
     let untried = |v: &Arc<Value>| {
-        let open = |m: &Arc<Value>| m.text("/spec/vmiName") == v.name() && m.namespace() == v.namespace() && !migration_is_final(m);
+        let open = |m: &Arc<Value>| {
+            m.text("/spec/vmiName") == v.name() && m.namespace() == v.namespace() && !migration_is_final(m)
+        };
         v.uid() != vmi.uid()
             && v.text("/status/evacuationNodeName") == node
             && v.is_true("LiveMigratable")
