@@ -187,6 +187,11 @@ impl Connection {
         Requests::new(self.client.clone(), self.request_timeout)
     }
 
+    /// How long a single request may take; `None` is no limit.
+    pub fn request_timeout(&self) -> Option<std::time::Duration> {
+        self.request_timeout
+    }
+
     /// When the credentials end, where they tell: client certificates of a credential plugin are not renewed by
     /// themselves. (Tokens of plugins are, if the plugin says when they end.)
     pub fn valid_until(&self) -> Option<Timestamp> {

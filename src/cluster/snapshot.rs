@@ -75,19 +75,22 @@ impl fmt::Display for Part {
     }
 }
 
-/// Reads everything that a plan for these nodes needs. All first lists go out at once, KubeVirt's too: whether it is
-/// there turns out meanwhile.
+/// Reads everything that a plan for these nodes needs. The first lists go out at once, KubeVirt's as soon as discovery
+/// says that it is there: a cluster without it is never asked for its kinds.
 pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptions) -> Snapshot {
-    let lists = join_all(followers(&requests.client, nodes, options).into_iter().map(until_synced));
-    let groups = async {
+    let (kubevirt, core): (Vec<Follower>, Vec<Follower>) =
+        followers(&requests.client, nodes, options).into_iter().partition(|(what, _)| what.is_kubevirt());
+    let core = join_all(core.into_iter().map(until_synced));
+    let discovered = async {
         let groups = requests.api_groups().await;
-        let cdi = match &groups {
-            Ok(groups) if groups.contains("cdi.kubevirt.io") => requests.cdi_namespace().await,
-            _ => Ok(None),
-        };
-        (groups, cdi)
+        let has = |group: &str| groups.as_ref().map_or(group == "kubevirt.io", |groups| groups.contains(group));
+        let kubevirt = if has("kubevirt.io") { kubevirt } else { Vec::new() };
+        let cdi = async { if has("cdi.kubevirt.io") { requests.cdi_namespace().await } else { Ok(None) } };
+        let (lists, cdi) = tokio::join!(join_all(kubevirt.into_iter().map(until_synced)), cdi);
+        (groups, lists, cdi)
     };
-    let (lists, (groups, cdi), version) = tokio::join!(lists, groups, requests.server_version());
+    let (mut lists, (groups, kubevirt, cdi), version) = tokio::join!(core, discovered, requests.server_version());
+    lists.extend(kubevirt);
 
     let mut taken = Taken::default();
     taken.index.kubevirt_installed = match groups {
@@ -169,9 +172,6 @@ impl Taken {
         let mut kept = Vec::new();
         for list in lists {
             let what = list.follower.0.clone();
-            if what.is_kubevirt() && !self.index.kubevirt_installed {
-                continue;
-            }
             self.unreadable.extend(list.unreadable);
             if let Some(problem) = list.problem {
                 self.unread(Part::Objects(what), problem);

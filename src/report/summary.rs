@@ -217,7 +217,13 @@ fn pods_left(node: &NodeReport) -> Option<Line> {
 /// A VM and the node on which it runs now.
 fn place(row: &VmRow) -> String {
     match &row.node_after {
-        Some(node) => format!("{} → {node}", row.display_name()),
+        Some(node) => {
+            // Who restarted it for a new strategy wants to see that it has it.
+            let promised =
+                row.strategy_fresh.as_ref().filter(|_| row.stale == Some(true) && row.outcome == VmOutcome::Restarts);
+            let with = promised.map_or_else(String::new, |strategy| format!(" ({strategy})"));
+            format!("{} → {node}{with}", row.display_name())
+        }
         None => row.display_name(),
     }
 }
@@ -266,9 +272,9 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
         let after = if undone.iter().any(|n| stuck(n)) { ", once the above is done" } else { "" };
         let again = format!("kubectl safe-drain {}", node_names(&undone));
         steps.push((again, format!("to go on{after}; it resumes what has begun")));
-        let (step, note) = give_up(s.cancel_command, &undone);
+        let (step, more) = give_up(s.cancel_command, &undone);
         steps.extend(step);
-        notes.extend(note);
+        notes.extend(more);
     }
     let mut lines = Vec::new();
     if !steps.is_empty() || !notes.is_empty() {
@@ -295,7 +301,7 @@ fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
 }
 
 /// How to give up on nodes that are not drained, and what goes on even then.
-fn give_up(cancel_command: bool, undone: &[&NodeReport]) -> (Option<Step>, Option<String>) {
+fn give_up(cancel_command: bool, undone: &[&NodeReport]) -> (Option<Step>, Vec<String>) {
     let is_marked = |n: &NodeReport| n.vms.iter().any(|v| v.marked);
     let chosen = |wanted: &dyn Fn(&NodeReport) -> bool| -> Option<String> {
         let nodes: Vec<&NodeReport> = undone.iter().copied().filter(|n| wanted(n)).collect();
@@ -304,16 +310,24 @@ fn give_up(cancel_command: bool, undone: &[&NodeReport]) -> (Option<Step>, Optio
     if cancel_command {
         let nodes = chosen(&|n| (n.cordoned_now && !n.cordoned_before) || is_marked(n));
         let why = "to give up: lifts the cordon, cancels evacuations";
-        return (nodes.map(|nodes| (format!("kubectl safe-drain cancel {nodes}"), why.to_owned())), None);
+        return (nodes.map(|nodes| (format!("kubectl safe-drain cancel {nodes}"), why.to_owned())), Vec::new());
     }
     let nodes = chosen(&|n| n.cordoned_now && !n.cordoned_before);
     let step = nodes.map(|nodes| (format!("kubectl uncordon {nodes}"), "to give up".to_owned()));
-    let marked: Vec<String> =
-        undone.iter().flat_map(|n| &n.vms).filter(|v| v.marked).map(VmRow::display_name).collect();
-    let (is, them) = (agree(marked.len(), "stays", "stay"), agree(marked.len(), "it", "them"));
-    let list = names(&marked, NAMES);
-    let note = format!("{list} {is} marked for evacuation: KubeVirt goes on migrating {them}, even after an uncordon.");
-    (step, (!marked.is_empty()).then_some(note))
+    let marked = |external: bool| -> Vec<String> {
+        let rows = undone.iter().flat_map(|n| &n.vms).filter(|v| v.marked);
+        let rows = rows.filter(|v| (v.cause == Some(Cause::ExternalOwner)) == external);
+        rows.map(VmRow::display_name).collect()
+    };
+    let note = |marked: &[String], rest: &dyn Fn(&str) -> String| {
+        let is = agree(marked.len(), "stays", "stay");
+        let them = agree(marked.len(), "it", "them");
+        (!marked.is_empty()).then(|| format!("{} {is} marked for evacuation: {}", names(marked, NAMES), rest(them)))
+    };
+    let moving = note(&marked(false), &|them| format!("KubeVirt goes on migrating {them}, even after an uncordon."));
+    let owned = note(&marked(true), &|them| format!("the controller that owns {them} may still act."));
+
+    (step, moving.into_iter().chain(owned).collect())
 }
 
 fn node_names(nodes: &[&NodeReport]) -> String {

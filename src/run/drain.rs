@@ -151,7 +151,7 @@ async fn prepare(
     session: &mut Session,
 ) -> Result<Prepared, CliError> {
     let nodes = resolve(connection, &options.targets, did_you_mean).await?;
-    let watch_options = WatchOptions { page_size: options.chunk_size, ..WatchOptions::default() };
+    let watch_options = WatchOptions { page_size: options.chunk_size, limit: connection.request_timeout() };
     let Snapshot { index, watches, kubernetes, unread, unreadable } =
         snapshot(&connection.requests(), &nodes, watch_options).await;
     session.emit(EventKind::Connected {
