@@ -1,11 +1,13 @@
 //! The gate in front of disruption budgets: never more evictions in flight than a budget's last status allows.
 //!
 //! A charge is an eviction that was sent and is not yet part of the status that we last saw. It is released when the
-//! request was refused, or when a status shows it (the pod is named in `disruptedPods`, or is stopping already).
+//! request was refused, or when a status shows it: the pod is named in `disruptedPods`, or the status is newer than the
+//! request and the pod is stopping already. Pods and budgets are watched apart, so a stopping pod alone proves nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Index, Key, PodFacts, UnhealthyPolicy};
+use crate::facts::{BudgetFacts, Index, Key, PodFacts, UnhealthyPolicy};
+use crate::forecast::budget::ignores_budgets;
 
 /// May an eviction go out now?
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,28 +22,22 @@ pub(super) enum Gate {
 struct Charge {
     name: String,
     accepted: bool,
+    /// True once the budget's status changed after the request was sent.
+    newer: bool,
 }
 
 /// Charges by budget and pod UID.
 #[derive(Debug, Default)]
 pub(super) struct BudgetGate {
     charges: BTreeMap<Key, BTreeMap<String, Charge>>,
+    /// Budgets on which a charge ended without an event of theirs that would wake who waits.
+    pub(super) freed: BTreeSet<Key>,
 }
 
 impl BudgetGate {
     /// Whether an eviction of this pod may go out.
     pub(super) fn check(&self, index: &Index, pod: &PodFacts) -> Gate {
-        // The API server does not ask budgets about pods that run nothing yet or any more.
-        if pod.phase != crate::facts::PodPhase::Running || pod.deletion.is_some() {
-            return Gate::Open;
-        }
-        for budget in index.budgets_of(pod) {
-            let unready_goes = !pod.ready
-                && (budget.unhealthy == UnhealthyPolicy::AlwaysAllow
-                    || budget.desired.zip(budget.healthy).is_some_and(|(d, h)| d > 0 && h >= d));
-            if unready_goes {
-                continue;
-            }
+        for budget in counting(index, pod) {
             let charged = self.charges.get(&budget.key).map_or(0, BTreeMap::len);
             // A status that was never written or is behind its spec: one request at a time finds out.
             let allowed = if budget.observed { budget.allowed.unwrap_or(1) } else { 1 };
@@ -52,38 +48,64 @@ impl BudgetGate {
         Gate::Open
     }
 
+    /// Whether an eviction may go out although the gate is shut, because no event came for long: one at a time asks the
+    /// server itself.
+    pub(super) fn may_probe(&self, index: &Index, pod: &PodFacts) -> bool {
+        counting(index, pod)
+            .all(|budget| self.charges.get(&budget.key).is_none_or(|charges| charges.values().all(|c| c.accepted)))
+    }
+
     /// An eviction of this pod was sent.
     pub(super) fn charge(&mut self, index: &Index, pod: &PodFacts) {
-        for budget in index.budgets_of(pod) {
-            let charge = Charge { name: pod.key.name.clone(), accepted: false };
+        for budget in counting(index, pod) {
+            let charge = Charge { name: pod.key.name.clone(), accepted: false, newer: false };
             self.charges.entry(budget.key.clone()).or_default().insert(pod.key.uid.clone(), charge);
         }
     }
 
-    /// The eviction of that pod was answered. Returns the budgets on which a charge ended.
-    pub(super) fn answered(&mut self, index: &Index, uid: &str, accepted: bool) -> Vec<Key> {
-        let mut released = Vec::new();
+    /// The eviction of that pod was answered; `by_budget` if a budget refused it. True if a budget that it was charged
+    /// to has changed since it was sent: then the answer is older than what is known.
+    pub(super) fn answered(&mut self, index: &Index, uid: &str, accepted: bool, by_budget: bool) -> bool {
+        let mut outdated = false;
         for (key, charges) in &mut self.charges {
             let Some(charge) = charges.get_mut(uid) else { continue };
-            charge.accepted = accepted;
-            if !accepted || shown(index, key, uid, &charge.name) {
+            outdated |= charge.newer;
+            charge.accepted |= accepted;
+            if !accepted || shown(index, key, uid, charge) {
                 charges.remove(uid);
-                released.push(key.clone());
+                // After a refusal by the budget itself only its next status can open it.
+                if !by_budget {
+                    self.freed.insert(key.clone());
+                }
             }
         }
-        released
+        outdated
     }
 
     /// The status of that budget changed: accepted charges that it shows end.
     pub(super) fn budget_changed(&mut self, index: &Index, key: &Key) {
         if let Some(charges) = self.charges.get_mut(key) {
-            charges.retain(|uid, charge| !(charge.accepted && shown(index, key, uid, &charge.name)));
+            charges.retain(|uid, charge| {
+                charge.newer = true;
+                !(charge.accepted && shown(index, key, uid, charge))
+            });
         }
     }
 }
 
+/// The budgets that an eviction of this pod takes a disruption from.
+fn counting<'a>(index: &'a Index, pod: &'a PodFacts) -> impl Iterator<Item = &'a BudgetFacts> {
+    let asked = !ignores_budgets(pod);
+    index.budgets_of(pod).filter(move |budget| {
+        let unready_goes = !pod.ready
+            && (budget.unhealthy == UnhealthyPolicy::AlwaysAllow
+                || budget.desired.zip(budget.healthy).is_some_and(|(d, h)| d > 0 && h >= d));
+        asked && !unready_goes
+    })
+}
+
 /// True if the last status of the budget already counts the eviction of that pod.
-fn shown(index: &Index, key: &Key, uid: &str, name: &str) -> bool {
-    index.budget(key).is_none_or(|b| b.disrupted.iter().any(|d| d == name))
-        || index.pod(uid).is_none_or(|p| p.deletion.is_some())
+fn shown(index: &Index, key: &Key, uid: &str, charge: &Charge) -> bool {
+    let stopping = || index.pod(uid).is_none_or(|p| p.deletion.is_some());
+    index.budget(key).is_none_or(|b| b.disrupted.contains(&charge.name) || (charge.newer && stopping()))
 }

@@ -37,12 +37,18 @@ pub(super) struct Brake {
     pub(super) strategy_confirmed: bool,
     /// The read that confirms it.
     pub(super) reading: Option<RequestId>,
+    /// Reads that failed in a passing way.
+    pub(super) failed_reads: u32,
+    /// When it is read again after one of those.
+    pub(super) read_again: Option<Duration>,
+    /// True after a place became free, until somebody looked.
+    pub(super) freed: bool,
 }
 
 impl Brake {
-    /// True if another restart may start.
-    pub(super) fn has_room(&self) -> bool {
-        self.under_way.len() < RESTARTS_AT_A_TIME
+    /// True if a restart of that VM may start; one that has its place keeps it.
+    pub(super) fn has_room(&self, vm: &Key) -> bool {
+        self.under_way.contains(vm) || self.under_way.len() < RESTARTS_AT_A_TIME
     }
 
     /// A restart starts.
@@ -52,7 +58,7 @@ impl Brake {
 
     /// A restart has ended, well or not.
     pub(super) fn release(&mut self, vm: &Key) {
-        self.under_way.remove(vm);
+        self.freed |= self.under_way.remove(vm);
     }
 }
 
@@ -119,19 +125,30 @@ impl Core {
     pub(super) fn send(&mut self, node: usize, asker: Asker, kind: EffectKind) -> RequestId {
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        let post = kind.is_post();
-        self.posts += usize::from(post);
-        self.changed |= post || matches!(kind, EffectKind::Cordon { .. } | EffectKind::CordonFresh { .. });
-        self.waiting.insert(id, (node, asker, post));
+        let slot = kind.takes_slot();
+        self.posts += usize::from(slot);
+        self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. } | EffectKind::CordonFresh { .. });
+        self.waiting.insert(id, (node, asker, slot));
         self.effects.push_back(Effect { id, kind });
         id
     }
 
     /// Who waits for that answer, if anybody still does.
     pub(super) fn answered(&mut self, id: RequestId) -> Option<(usize, Asker)> {
-        let (node, asker, post) = self.waiting.remove(&id)?;
-        self.posts -= usize::from(post);
+        let (node, asker, slot) = self.waiting.remove(&id)?;
+        self.posts -= usize::from(slot);
         Some((node, asker))
+    }
+
+    /// What that node has not sent yet is never sent. Requests of the brake serve all nodes and stay.
+    pub(super) fn drop_unsent(&mut self, node: usize) {
+        let unsent: Vec<RequestId> = self.effects.iter().map(|e| e.id).collect();
+        for id in unsent {
+            if self.waiting.get(&id).is_some_and(|(n, asker, _)| *n == node && *asker != Asker::Brake) {
+                self.answered(id);
+                self.effects.retain(|e| e.id != id);
+            }
+        }
     }
 
     /// Reports an event.

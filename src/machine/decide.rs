@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
 use super::pod::Closed;
-use super::react::{Reaction, Refusal, react};
-use super::types::{EffectKind, Failure};
+use super::react::{Reaction, Refusal, is_about_budgets, react};
+use super::types::{EffectKind, Failure, RequestId};
 use super::vm::{State, VmRun};
 use crate::answer::EvictionAnswer;
 use crate::event::{Activity, EventKind};
@@ -16,10 +17,15 @@ use crate::plan::{VmAction, VmItem};
 
 /// How long LiveMigratable may be missing after the VMI was handed to virt-handler (design §4).
 const CONDITION_BOUND: Duration = Duration::from_secs(120);
+/// How long a VM waits for its budget's next event before it asks the server all the same.
+const BUDGET_FALLBACK: Duration = Duration::from_secs(30);
 
 impl VmRun {
     pub(super) fn decide(&mut self, core: &mut Core, place: &Place, now: Duration) {
         if self.has_left(core, place) {
+            if self.is_another(core, place, now) {
+                return self.decide(core, place, now);
+            }
             return self.left_without_us(core, place, now);
         }
         match self.item.action {
@@ -52,8 +58,55 @@ impl VmRun {
                 if self.item.action == VmAction::Restart && !self.may_restart(core, place, now) {
                     return;
                 }
+                if self.item.action == VmAction::ShutDown && self.is_held_by_budget(core, place, now) {
+                    return;
+                }
                 self.read(core, place, now);
             }
+        }
+    }
+
+    /// Another VMI got the name before anything was done: it is planned as what it is.
+    fn is_another(&mut self, core: &Core, place: &Place, now: Duration) -> bool {
+        if self.has_acted() {
+            return false;
+        }
+        let fresh = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now));
+        let Some(fresh) = fresh.filter(|f| f.vmi_uid != self.item.vmi_uid) else { return false };
+        self.meant_to_migrate = fresh.action == VmAction::Migrate;
+        self.item = fresh;
+        true
+    }
+
+    /// Budgets count only for launchers that the eviction shuts down. True if one has nothing left for it.
+    fn is_held_by_budget(&mut self, core: &mut Core, place: &Place, now: Duration) -> bool {
+        let Some(pod) = core.index.pod(&self.item.launcher.uid) else { return false };
+        let Gate::Shut(budget) = core.gate.check(&core.index, pod) else { return false };
+        if self.despite_budget {
+            return false;
+        }
+        let because = format!("budget {budget} has no disruption left; its next change wakes it");
+        self.item.row.cause = Some(Cause::BudgetExhausted);
+        self.item.row.because.clone_from(&because);
+        self.show(core, place, Activity::Retrying, None, Some(because), now);
+        self.state = State::Budget { budget, until: now + BUDGET_FALLBACK };
+        true
+    }
+
+    /// The event of its budget has not come for long: the server itself is asked, by one at a time.
+    pub(super) fn budget_step(&mut self, until: Duration, core: &mut Core, place: &Place, now: Duration) {
+        if self.has_left(core, place) {
+            return self.decide(core, place, now);
+        }
+        if until > now {
+            return;
+        }
+        let free = core.index.pod(&self.item.launcher.uid).is_none_or(|pod| core.gate.may_probe(&core.index, pod));
+        if free {
+            self.despite_budget = true;
+            self.decide(core, place, now);
+        } else if let State::Budget { until, .. } = &mut self.state {
+            *until = now + BUDGET_FALLBACK;
         }
     }
 
@@ -90,6 +143,10 @@ impl VmRun {
                     now,
                 );
             }
+            Err(Failure::Forbidden(text)) => {
+                let because = format!("its VMI could not be read: {text}");
+                return self.block(core, place, Cause::Forbidden, because, now);
+            }
             Err(failure) => {
                 core.brake.release(&self.item.vmi);
                 let because = format!("its VMI could not be read: {}", failure.text());
@@ -109,11 +166,25 @@ impl VmRun {
             core.brake.release(&self.item.vmi);
             return self.left_without_us(core, place, now);
         };
+        if fresh.action == VmAction::AwaitGone && self.maybe_restarted {
+            // The restart whose answer got lost did arrive.
+            self.item.row.attempts += 1;
+            core.emit(now, EventKind::VmRestarting { node: place.node.clone(), vm: self.item.vmi.clone() });
+            return self.restarting(now, core, place, now);
+        }
         if fresh.action != self.item.action {
             core.brake.release(&self.item.vmi);
             return self.changed_its_mind(fresh, core, place, now);
         }
         self.item.row = merged(fresh.row, &self.item.row);
+        self.item.launcher = fresh.launcher;
+        self.item.companions = fresh.companions;
+        let marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
+        if marked && matches!(self.item.action, VmAction::Migrate | VmAction::AwaitOwner) {
+            // The watch is behind: the mark stands, so there is nothing to ask for.
+            self.state = State::Following { since: now, mark_seen: true };
+            return self.follow(now, true, core, place, now);
+        }
         match self.item.action {
             VmAction::Restart => self.post_restart(core, place, now),
             VmAction::Migrate | VmAction::AwaitOwner | VmAction::ShutDown => self.post_eviction(core, place, now),
@@ -125,9 +196,7 @@ impl VmRun {
 
     /// The facts say something else than the plan did.
     fn changed_its_mind(&mut self, fresh: VmItem, core: &mut Core, place: &Place, now: Duration) {
-        let was_to_migrate = self.item.action == VmAction::Migrate;
-        let fell = matches!(self.vmi(core).map(|v| &v.migratable), Some(Migratable::No { .. }));
-        if was_to_migrate && fell {
+        if self.has_fallen(core) {
             let why = match self.vmi(core).map(|v| v.migratable.clone()) {
                 Some(Migratable::No { reason, message }) => {
                     if message.is_empty() {
@@ -146,20 +215,24 @@ impl VmRun {
         self.decide(core, place, now);
     }
 
+    /// It was to migrate and cannot any more: it is not shut down instead.
+    fn has_fallen(&self, core: &Core) -> bool {
+        self.meant_to_migrate && matches!(self.vmi(core).map(|v| &v.migratable), Some(Migratable::No { .. }))
+    }
+
     fn post_eviction(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        // Budgets count only for launchers that the eviction shuts down.
-        if self.item.action == VmAction::ShutDown
-            && let Some(pod) = core.index.pod(&self.item.launcher.uid).cloned()
-        {
-            if let super::budget::Gate::Shut(budget) = core.gate.check(&core.index, &pod) {
-                let because = format!("budget {budget} has no disruption left; its next change wakes it");
-                self.item.row.cause = Some(Cause::BudgetExhausted);
-                self.item.row.because.clone_from(&because);
-                self.show(core, place, Activity::Retrying, None, Some(because), now);
-                self.state = State::Deciding { after: now + super::retry::delay(3, &self.item.vmi_uid) };
+        if !core.has_slot(now) {
+            self.state = State::Deciding { after: now };
+            return;
+        }
+        if self.item.action == VmAction::ShutDown {
+            if self.is_held_by_budget(core, place, now) {
                 return;
             }
-            core.gate.charge(&core.index, &pod);
+            self.despite_budget = false;
+            if let Some(pod) = core.index.pod(&self.item.launcher.uid).cloned() {
+                core.gate.charge(&core.index, &pod);
+            }
         }
         if !self.asked {
             self.asked = true;
@@ -172,21 +245,25 @@ impl VmRun {
 
     pub(super) fn answer(
         &mut self,
+        id: RequestId,
         answer: &EvictionAnswer,
         core: &mut Core,
         place: &Place,
         now: Duration,
     ) -> Option<Failure> {
-        if !matches!(self.state, State::Evicting(_)) {
+        let reaction = react(answer);
+        let by_budget = answer.cause().is_some_and(is_about_budgets);
+        let accepted = reaction == Reaction::Accepted;
+        let outdated = core.gate.answered(&core.index, &self.item.launcher.uid, accepted, by_budget);
+        if !self.awaits(id) {
             return None;
         }
-        let reaction = react(answer);
-        core.gate.answered(&core.index, &self.item.launcher.uid, reaction == Reaction::Accepted);
         match reaction {
             Reaction::Accepted => {
                 let (node, pod) = (place.node.clone(), self.item.launcher.clone());
                 let grace_seconds = i64::try_from(self.item.grace.as_secs()).unwrap_or(i64::MAX);
                 core.emit(now, EventKind::PodStopping { node, pod, launcher: true, grace_seconds });
+                self.acted = true;
                 self.item.row.attempts += 1;
                 self.state = State::ShuttingDown { since: now };
                 self.shutting_down(now, core, place, now);
@@ -196,6 +273,7 @@ impl VmRun {
                 self.shutting_down(now, core, place, now);
             }
             Reaction::Evacuating => {
+                self.acted = true;
                 self.state = State::Following { since: now, mark_seen: false };
                 self.follow(now, false, core, place, now);
             }
@@ -213,7 +291,16 @@ impl VmRun {
                 self.state = State::Waiting { until: Some(now + super::retry::delay(2, &self.item.vmi_uid)) };
                 self.show(core, place, Activity::WaitingForMigration, None, None, now);
             }
-            Reaction::Wait(refusal) => self.retry_or_block(&refusal, core, place, now),
+            Reaction::Wait(refusal) => {
+                self.retry_or_block(&refusal, core, place, now);
+                let pod = core.index.pod(&self.item.launcher.uid);
+                let budget = pod.and_then(|pod| core.index.budgets_of(pod).next()).map(|b| b.key.clone());
+                if let (State::Deciding { .. }, Some(budget), true, false) = (&self.state, budget, by_budget, outdated)
+                {
+                    let until = self.patience.fallback(refusal.bound, now, BUDGET_FALLBACK);
+                    self.state = State::Budget { budget, until };
+                }
+            }
             Reaction::Block(cause, because) => self.block(core, place, cause, because, now),
             Reaction::Unauthorized => return Some(Failure::Unauthorized),
         }
@@ -237,7 +324,7 @@ impl VmRun {
     /// Waits for the condition, or for the end of a migration to this node; then the forecast decides.
     pub(super) fn wait_step(&mut self, until: Option<Duration>, core: &mut Core, place: &Place, now: Duration) {
         if self.has_left(core, place) {
-            return self.left_without_us(core, place, now);
+            return self.decide(core, place, now);
         }
         if until.is_some_and(|t| t > now) {
             return;
@@ -251,7 +338,15 @@ impl VmRun {
         {
             return self.changed_its_mind(fresh, core, place, now);
         }
-        let activity = if self.item.action == VmAction::AwaitCondition {
+        let activity = if self.item.launcher.uid.is_empty() {
+            let since = *self.bare_since.get_or_insert(now);
+            if now >= since + CONDITION_BOUND {
+                let because = self.item.row.because.clone();
+                return self.block(core, place, Cause::ConditionMissing, because, now);
+            }
+            self.wake_at = Some(since + CONDITION_BOUND);
+            Activity::WaitingForCondition
+        } else if self.item.action == VmAction::AwaitCondition {
             let scheduled = self.vmi(core).and_then(|v| v.scheduled_at);
             let waited = scheduled
                 .map_or(Duration::ZERO, |at| Duration::try_from(core.wall(now).duration_since(at)).unwrap_or_default());
@@ -272,15 +367,16 @@ impl VmRun {
 
     /// Blocked, and the facts changed: a human may have acted.
     pub(super) fn blocked_step(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        if self.has_left(core, place) {
+        if self.has_left(core, place) && !self.is_still_here(core, place) {
             return self.left_without_us(core, place, now);
         }
-        if self.asked || self.item.row.attempts > 0 {
-            return; // Acted on already: it is not tried a second time.
+        if self.has_acted() || self.has_fallen(core) {
+            return; // Acted on already, or not to be shut down: it is not tried in another way.
         }
+        let by_budget = self.item.row.cause.is_some_and(is_about_budgets);
         if let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now))
             && !matches!(fresh.action, VmAction::Leave)
-            && fresh.action != self.item.action
+            && (fresh.action != self.item.action || fresh.vmi_uid != self.item.vmi_uid || by_budget)
         {
             let row = merged(fresh.row.clone(), &self.item.row);
             self.item = VmItem { row, ..fresh };
@@ -302,7 +398,11 @@ impl VmRun {
     }
 
     /// It left the node without our doing, or somebody deleted it.
-    fn left_without_us(&mut self, core: &mut Core, place: &Place, now: Duration) {
+    pub(super) fn left_without_us(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        if self.is_still_here(core, place) && self.vmi(core).is_none() {
+            let because = "another VMI of its name runs on this node".to_owned();
+            return self.block(core, place, Cause::SameNode, because, now);
+        }
         let (other, elsewhere) = match core.index.vmi(&self.item.vmi) {
             Some(v) if v.uid == self.item.vmi_uid => (None, v.node.clone().filter(|n| *n != place.node)),
             Some(v) => (Some(v.uid.clone()), v.node.clone().filter(|n| *n != place.node)),

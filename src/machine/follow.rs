@@ -38,6 +38,13 @@ impl VmRun {
             }
             return;
         }
+        if vmi.phase.is_final() && self.item.action == VmAction::AwaitOwner {
+            // What follows is its owner's business: nothing is awaited once it has left.
+            if self.has_left(core, place) {
+                self.ended_elsewhere(None, core, place, now);
+            }
+            return;
+        }
         if vmi.phase.is_final() {
             self.state = State::ShuttingDown { since: now };
             return self.shutting_down(now, core, place, now);
@@ -92,6 +99,8 @@ impl VmRun {
             return self.block(core, place, Cause::MigrationFailed, because, now);
         }
         if let Some(migration) = running {
+            // The time without any migration starts anew after each.
+            self.state = State::Following { since: now, mark_seen };
             return self.show_migration(migration, &migrations, last_failure, core, place, now);
         }
         if let Migratable::No { reason, message } = &vmi.migratable {
@@ -102,6 +111,10 @@ impl VmRun {
         }
         if !marked {
             if mark_seen || now >= since + MARK_BOUND {
+                if std::mem::replace(&mut self.asked_again, true) {
+                    let because = "its evacuation mark was taken away again, and it still runs here".to_owned();
+                    return self.block(core, place, Cause::MigrationMissing, because, now);
+                }
                 // The mark is gone and the VM still runs here: it may be asked for once more.
                 self.state = State::Deciding { after: now + super::retry::delay(2, &self.item.vmi_uid) };
             } else {
@@ -160,6 +173,12 @@ impl VmRun {
     /// Its VMI is gone or another one has the name, and nothing of it runs here any more.
     fn ended_elsewhere(&mut self, other: Option<&VmiFacts>, core: &mut Core, place: &Place, now: Duration) {
         let external = self.item.action == VmAction::AwaitOwner;
+        if other.is_some() && !external {
+            // Somebody else restarted it: it is over when the new one runs elsewhere.
+            self.item.row.outcome = VmOutcome::Returns;
+            self.state = State::Returning { since: now };
+            return self.returning(now, core, place, now);
+        }
         let row = &mut self.item.row;
         row.cause = None;
         row.waiting_helps = None;
@@ -167,11 +186,8 @@ impl VmRun {
         row.new_vmi_uid = other.map(|v| v.uid.clone());
         row.node_after = other.and_then(|v| v.node.clone()).filter(|n| *n != place.node);
         (row.outcome, row.because) = match other {
-            Some(_) if external => {
-                (VmOutcome::Replaced, "its owner replaced it by another VMI of that name".to_owned())
-            }
-            Some(_) => (VmOutcome::Returns, "restarted by somebody else".to_owned()),
-            None if external => (VmOutcome::Gone, "its owner deleted it".to_owned()),
+            Some(_) => (VmOutcome::Replaced, "its owner replaced it by another VMI of that name".to_owned()),
+            None if external => (VmOutcome::Gone, "its owner deleted or stopped it".to_owned()),
             None => (VmOutcome::Gone, "its VMI was deleted by somebody else".to_owned()),
         };
         self.close(Closed::Left, core, place, now);
@@ -196,6 +212,10 @@ impl VmRun {
         self.state = State::Returning { since };
         let restarts = self.item.row.outcome == VmOutcome::Restarts;
         let outcome = if restarts { VmOutcome::Restarts } else { VmOutcome::Returns };
+        let moved = |v: &VmiFacts| !v.phase.is_final() && v.node.as_deref().is_some_and(|n| n != place.node);
+        if self.vmi(core).is_some_and(moved) && self.has_left(core, place) {
+            return self.left_without_us(core, place, now);
+        }
         self.await_new(since, outcome, core, place, now);
     }
 

@@ -11,12 +11,16 @@ mod budget;
 mod core;
 mod decide;
 mod decider;
+mod end;
 mod follow;
+mod newcomers;
 mod node;
 mod pod;
 mod react;
 mod restart;
 mod retry;
+#[cfg(test)]
+mod tests;
 mod types;
 mod vm;
 
@@ -28,7 +32,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use self::core::{Asker, Core};
-use self::node::{Cut, NodeRun, Phase};
+use self::end::Cut;
+use self::node::{NodeRun, Phase};
 use crate::event::{DrainEvent, EventKind, StopReason};
 use crate::exit::ExitCode;
 use crate::facts::{Change, Delta, Index, NodeFacts, Touched};
@@ -37,6 +42,9 @@ use crate::plan::Plan;
 
 /// How often a cordon that may or may not have arrived is tried.
 const CORDON_TRIES: u32 = 5;
+
+/// How often KubeVirt's CR is read before the first restart until no VM is restarted at all.
+const CR_READS: u32 = 5;
 
 /// Where the run as a whole is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,8 +121,13 @@ impl Machine {
 
     /// Takes an input at that time.
     pub fn handle(&mut self, input: Input, now: Duration) {
+        if matches!(self.stage, Stage::Ended { .. }) {
+            return;
+        }
         self.now = now.max(self.now);
         let now = self.now;
+        // First of all: what comes after a node's time makes it send nothing more.
+        self.cut_overdue(now);
         match input {
             Input::Change(change) => {
                 let touched = self.core.index.apply(change);
@@ -151,6 +164,9 @@ impl Machine {
     fn answer(&mut self, id: RequestId, reply: Reply, now: Duration) {
         let Some((number, asker)) = self.core.answered(id) else { return };
         let mut fatal = None;
+        if reply.is_unauthorized() && self.stage == Stage::Draining {
+            return self.end_all(Cut::Blind, now);
+        }
         match (asker, reply) {
             (Asker::Node, Reply::Node(result)) => self.cordon_answered(number, result, now),
             (Asker::Node, Reply::Pods(result)) => {
@@ -161,26 +177,32 @@ impl Machine {
             }
             (Asker::Pod(uid), Reply::Eviction(answer)) => {
                 if let Some((pod, place)) = self.nodes[number].pod_mut(&uid) {
-                    fatal = pod.answer(&answer, &mut self.core, place, now);
+                    fatal = pod.answer(id, &answer, &mut self.core, place, now);
                 }
             }
             (Asker::Pod(uid), Reply::Pod(result)) => {
-                if let Some((pod, place)) = self.nodes[number].pod_mut(&uid) {
+                if let Some((pod, place)) = self.nodes[number].pod_mut(&uid)
+                    && pod.awaits(id)
+                {
                     pod.read(result, &mut self.core, place, now);
                 }
             }
             (Asker::Vm(key), Reply::Eviction(answer)) => {
                 if let Some((vm, place)) = self.nodes[number].vm_mut(&key) {
-                    fatal = vm.answer(&answer, &mut self.core, place, now);
+                    fatal = vm.answer(id, &answer, &mut self.core, place, now);
                 }
             }
             (Asker::Vm(key), Reply::Restart(answer)) => {
-                if let Some((vm, place)) = self.nodes[number].vm_mut(&key) {
+                if let Some((vm, place)) = self.nodes[number].vm_mut(&key)
+                    && vm.awaits(id)
+                {
                     fatal = vm.restart_answered(&answer, &mut self.core, place, now);
                 }
             }
             (Asker::Vm(key), Reply::Vmi(result)) => {
-                if let Some((vm, place)) = self.nodes[number].vm_mut(&key) {
+                if let Some((vm, place)) = self.nodes[number].vm_mut(&key)
+                    && vm.awaits(id)
+                {
                     vm.vmi_read(result, &mut self.core, place, now);
                 }
             }
@@ -201,6 +223,10 @@ impl Machine {
                 let touched = self.core.index.apply(Change::KubeVirt(Delta::Apply(cr)));
                 self.core.brake.strategy_confirmed = true;
                 self.touched(&touched, now);
+            }
+            Err(Failure::Passing(_)) if self.core.brake.failed_reads + 1 < CR_READS => {
+                self.core.brake.failed_reads += 1;
+                self.core.brake.read_again = Some(now + retry::delay(self.core.brake.failed_reads, "kubevirt"));
             }
             Err(failure) => {
                 self.core.brake.stopped = Some(format!("the KubeVirt CR could not be read again: {}", failure.text()));
@@ -227,7 +253,9 @@ impl Machine {
                 self.core.index.apply(Change::Node(Delta::Apply(facts)));
                 self.core.emit(now, EventKind::NodeCordoned { node, already: false });
             }
-            Err(Failure::Conflict) => self.cordon(number, EffectKind::CordonFresh { node }),
+            Err(Failure::Conflict) if self.cordons[number].tries < CORDON_TRIES => {
+                self.cordon(number, EffectKind::CordonFresh { node });
+            }
             Err(Failure::Passing(_)) if self.cordons[number].tries < CORDON_TRIES => {
                 let delay = retry::delay(self.cordons[number].tries, &node);
                 self.cordons[number].retry_at = Some(now + delay);
@@ -245,7 +273,8 @@ impl Machine {
         let refused = self.cordons.iter().position(|c| c.refused.is_some());
         let Some(refused) = refused else {
             self.stage = Stage::Draining;
-            return self.begin_turns(now);
+            self.begin_turns(now);
+            return;
         };
         let failure = self.cordons[refused].refused.clone().unwrap_or(Failure::NotFound);
         let error = format!("cannot cordon node {}: {}", self.nodes[refused].place.node, failure.text());
@@ -271,12 +300,24 @@ impl Machine {
         }
     }
 
-    fn begin_turns(&mut self, now: Duration) {
+    /// Starts the nodes whose turn has come; true if there were any.
+    fn begin_turns(&mut self, now: Duration) -> bool {
+        let mut begun = false;
         loop {
             let running = self.nodes.iter().filter(|n| n.is_running()).count();
             let next = self.nodes.iter().position(|n| n.phase == Phase::Waiting);
-            let (Some(next), true) = (next, running < self.core.options.parallel.max(1)) else { return };
+            let (Some(next), true) = (next, running < self.core.options.parallel.max(1)) else { return begun };
             self.nodes[next].begin(&mut self.core, next > 0, now);
+            begun = true;
+        }
+    }
+
+    fn cut_overdue(&mut self, now: Duration) {
+        for node in &mut self.nodes {
+            if node.is_running() && now >= node.place.deadline {
+                let cut = if self.lost_since.is_some() { Cut::Blind } else { Cut::Deadline };
+                node.cut(cut, &mut self.core, now);
+            }
         }
     }
 
@@ -298,14 +339,26 @@ impl Machine {
         if self.core.hold_posts_until.is_some_and(|t| t <= now) {
             self.core.hold_posts_until = None;
         }
-        for node in &mut self.nodes {
-            if node.is_running() && now >= node.place.deadline {
-                let cut = if self.lost_since.is_some() { Cut::Blind } else { Cut::Deadline };
-                node.cut(cut, &mut self.core, now);
-            }
-            node.pump(&mut self.core, now);
+        if self.core.brake.read_again.is_some_and(|t| t <= now) {
+            self.core.brake.read_again = None;
         }
-        self.begin_turns(now);
+        // What one item lets go of, another may wait for: round by round until nothing moves.
+        loop {
+            self.cut_overdue(now);
+            for node in &mut self.nodes {
+                node.pump(&mut self.core, now);
+            }
+            let freed = std::mem::take(&mut self.core.gate.freed);
+            for node in &mut self.nodes {
+                for key in &freed {
+                    node.budget_moved(key, false, &mut self.core, now);
+                }
+            }
+            let room = std::mem::take(&mut self.core.brake.freed);
+            if !self.begin_turns(now) && freed.is_empty() && !room {
+                break;
+            }
+        }
         if self.nodes.iter().all(|n| n.phase == Phase::Ended) {
             let codes = self.nodes.iter().map(|n| n.exit);
             let exit = ExitCode::of_all(codes);
@@ -364,7 +417,12 @@ impl Machine {
         let now = self.now;
         let nodes = self.nodes.iter().flat_map(NodeRun::wakes);
         let cordons = self.cordons.iter().filter_map(|c| c.retry_at);
-        nodes.chain(cordons).chain(self.core.hold_posts_until).filter(|t| *t > now).min()
+        nodes
+            .chain(cordons)
+            .chain(self.core.hold_posts_until)
+            .chain(self.core.brake.read_again)
+            .filter(|t| *t > now)
+            .min()
     }
 
     /// The exit code, once the run is over.

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::core::{Asker, Core};
+use super::end::Cut;
 use super::pod::{Closed, PodRun};
 use super::types::{EffectKind, Failure, RequestId};
 use super::vm::{State as VmState, VmRun};
 use crate::event::EventKind;
 use crate::exit::ExitCode;
 use crate::facts::{Key, PodFacts, Touched};
-use crate::outcome::{Cause, Counts, NodeReport, PodOutcome, Verdict, VmOutcome};
+use crate::outcome::NodeReport;
 use crate::plan::{NodePlan, Wave};
 
 /// How often the last list of pods is tried before the state counts as unknown.
@@ -40,21 +41,6 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// Why a node ends before everything is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// Its time is up.
-    Deadline,
-    /// A signal.
-    Signal(ExitCode),
-    /// The run ended before its turn came.
-    NotStarted(ExitCode),
-    /// Its Node object is gone.
-    Vanished,
-    /// No contact, or no credentials any more.
-    Blind,
-}
-
 /// A node in execution.
 pub(super) struct NodeRun {
     pub(super) place: Place,
@@ -65,16 +51,18 @@ pub(super) struct NodeRun {
     pub(super) phase: Phase,
     pub(super) report: Option<NodeReport>,
     pub(super) exit: ExitCode,
-    vms: Vec<VmRun>,
-    pods: Vec<PodRun>,
-    by_pod: BTreeMap<String, usize>,
-    by_launcher: BTreeMap<String, usize>,
-    by_vm: BTreeMap<Key, usize>,
-    /// Controllers (by UID) of pods that were evicted, with the number of the pod.
-    owners: BTreeMap<String, usize>,
-    ignored: BTreeSet<String>,
-    warnings: Vec<String>,
+    pub(super) vms: Vec<VmRun>,
+    pub(super) pods: Vec<PodRun>,
+    pub(super) by_pod: BTreeMap<String, usize>,
+    pub(super) by_launcher: BTreeMap<String, usize>,
+    pub(super) by_vm: BTreeMap<Key, usize>,
+    /// Numbers of the pods by controller (UID).
+    pub(super) owners: BTreeMap<String, Vec<usize>>,
+    pub(super) ignored: BTreeSet<String>,
+    pub(super) warnings: Vec<String>,
     relists: u32,
+    /// The last list is not asked for again before.
+    relist_after: Duration,
 }
 
 impl NodeRun {
@@ -97,6 +85,7 @@ impl NodeRun {
             ignored: BTreeSet::new(),
             warnings: Vec::new(),
             relists: 0,
+            relist_after: Duration::ZERO,
         };
         run.adopt_plan(plan, core);
         run
@@ -112,7 +101,7 @@ impl NodeRun {
         }
     }
 
-    fn adopt_vm(&mut self, vm: VmRun) {
+    pub(super) fn adopt_vm(&mut self, vm: VmRun) {
         let number = self.vms.len();
         self.by_vm.insert(vm.item.vmi.clone(), number);
         self.by_launcher.insert(vm.item.launcher.uid.clone(), number);
@@ -120,11 +109,11 @@ impl NodeRun {
         self.vms.push(vm);
     }
 
-    fn adopt_pod(&mut self, pod: PodRun, core: &Core) {
+    pub(super) fn adopt_pod(&mut self, pod: PodRun, core: &Core) {
         let number = self.pods.len();
         let uid = pod.item.pod.uid.clone();
         if let Some(owner) = core.index.pod(&uid).and_then(|p| p.owner.as_ref()) {
-            self.owners.insert(owner.uid.clone(), number);
+            self.owners.entry(owner.uid.clone()).or_default().push(number);
         }
         self.by_pod.insert(uid, number);
         self.pods.push(pod);
@@ -134,6 +123,9 @@ impl NodeRun {
     pub(super) fn begin(&mut self, core: &mut Core, replan: bool, now: Duration) {
         self.started = self.started.or(Some(now));
         self.place.deadline = self.started.unwrap_or(now) + core.options.timeout;
+        if core.index.node(&self.place.node).is_none() {
+            return self.vanished(core, now);
+        }
         if replan && let Some(plan) = core.decider.plan(&core.index, &self.place.node, core.wall(now)) {
             self.vms.clear();
             self.pods.clear();
@@ -165,7 +157,7 @@ impl NodeRun {
         }
     }
 
-    fn step_pod(&mut self, number: usize, core: &mut Core, now: Duration) {
+    pub(super) fn step_pod(&mut self, number: usize, core: &mut Core, now: Duration) {
         let turn = self.turn();
         if let Some(tag) = self.pods[number].item.one_at_a_time
             && self
@@ -186,9 +178,7 @@ impl NodeRun {
             return;
         }
         if touched.nodes.contains(&self.place.node) && core.index.node(&self.place.node).is_none() {
-            let text = format!("node {} was deleted during the drain", self.place.node);
-            core.emit(now, EventKind::Noted { warning: true, text });
-            return self.cut(Cut::Vanished, core, now);
+            return self.vanished(core, now);
         }
         let mut vms: BTreeSet<usize> = touched.vms.iter().filter_map(|k| self.by_vm.get(k).copied()).collect();
         let mut unknown = false;
@@ -202,11 +192,14 @@ impl NodeRun {
             }
         }
         for key in &touched.budgets {
-            for number in 0..self.pods.len() {
-                if self.pods[number].waits_on(key) {
-                    self.pods[number].budget_changed(core, now);
-                    self.step_pod(number, core, now);
-                }
+            self.budget_moved(key, true, core, now);
+        }
+        for (number, vm) in self.vms.iter().enumerate() {
+            let concerned = (!touched.budgets.is_empty() && vm.blocked_by_budgets())
+                || (!touched.nodes.is_empty() && vm.blocked_by_nodes())
+                || (touched.kubevirt && vm.closed() == Some(Closed::Blocked));
+            if concerned {
+                vms.insert(number);
             }
         }
         for number in vms {
@@ -214,6 +207,31 @@ impl NodeRun {
         }
         if unknown {
             self.newcomers(core, now);
+        }
+    }
+
+    fn vanished(&mut self, core: &mut Core, now: Duration) {
+        let text = format!("node {} was deleted during the drain", self.place.node);
+        core.emit(now, EventKind::Noted { warning: true, text });
+        self.cut(Cut::Vanished, core, now);
+    }
+
+    /// A budget's status changed (`event`), or a charge on it ended without one: who waits on it looks again.
+    pub(super) fn budget_moved(&mut self, key: &Key, event: bool, core: &mut Core, now: Duration) {
+        if !self.is_running() {
+            return;
+        }
+        for number in 0..self.pods.len() {
+            let pod = &mut self.pods[number];
+            if pod.waits_on(key) || (event && pod.blocked_by_budgets(key)) {
+                pod.budget_changed(core, now);
+                self.step_pod(number, core, now);
+            }
+        }
+        for vm in &mut self.vms {
+            if vm.waits_on(key) {
+                vm.budget_changed(core, &self.place, now);
+            }
         }
     }
 
@@ -255,19 +273,21 @@ impl NodeRun {
         self.vms.iter().map(VmRun::closed).chain(self.pods.iter().map(PodRun::closed))
     }
 
-    fn end_if_closed(&mut self, core: &mut Core, now: Duration) {
-        if self.phase != Phase::Running(Wave::Infrastructure) || core.silent {
-            return;
-        }
-        let holds = |closed: Option<Closed>| match closed {
+    /// True while something on the node is open.
+    fn is_held(&self, core: &Core) -> bool {
+        let wait_blocked = core.options.wait_blocked;
+        self.closings().any(|closed| match closed {
             None => true,
-            Some(Closed::Blocked) => core.options.wait_blocked,
+            Some(Closed::Blocked) => wait_blocked,
             Some(Closed::Left | Closed::Kept | Closed::Pending) => false,
-        };
-        if self.closings().any(holds) {
+        })
+    }
+
+    fn end_if_closed(&mut self, core: &mut Core, now: Duration) {
+        let due = self.phase == Phase::Running(Wave::Infrastructure) && now >= self.relist_after;
+        if !due || core.silent || self.is_held(core) {
             return;
         }
-        let _ = now;
         let kind = EffectKind::RelistPods { node: self.place.node.clone() };
         self.phase = Phase::Relisting(core.send(self.place.number, Asker::Node, kind));
     }
@@ -280,69 +300,20 @@ impl NodeRun {
                 let delta = crate::facts::Delta::Reset(pods);
                 let touched = core.index.apply(crate::facts::Change::Pods { node: self.place.node.clone(), delta });
                 self.touched(&touched, core, now);
-                if self.closings().all(|c| c.is_some()) && self.is_running() {
+                if self.is_running() && !self.is_held(core) {
                     self.finish(None, core, now);
                 }
             }
             Err(failure) => {
                 self.relists += 1;
                 if self.relists < RELISTS {
-                    let kind = EffectKind::RelistPods { node: self.place.node.clone() };
-                    self.phase = Phase::Relisting(core.send(self.place.number, Asker::Node, kind));
+                    self.relist_after = now + super::retry::delay(self.relists, &self.place.node);
+                    self.phase = Phase::Running(Wave::Infrastructure);
                 } else {
                     let text = format!("the last list of pods on {} failed: {}", self.place.node, failure.text());
                     core.emit(now, EventKind::Noted { warning: true, text });
                     self.cut(Cut::Blind, core, now);
                 }
-            }
-        }
-    }
-
-    /// Pods on the node that the plan does not know: successors that came back, or late arrivals.
-    fn newcomers(&mut self, core: &mut Core, now: Duration) {
-        let unknown: Vec<PodFacts> = core
-            .index
-            .pods_on(&self.place.node)
-            .filter(|p| {
-                let uid = &p.key.uid;
-                !p.phase.is_finished()
-                    && !self.by_pod.contains_key(uid)
-                    && !self.by_launcher.contains_key(uid)
-                    && !self.ignored.contains(uid)
-            })
-            .cloned()
-            .collect();
-        if unknown.is_empty() {
-            return;
-        }
-        let plan = core.decider.plan(&core.index, &self.place.node, core.wall(now));
-        for pod in unknown {
-            let uid = pod.key.uid.clone();
-            let successor_of = pod.owner.as_ref().and_then(|o| self.owners.get(&o.uid).copied());
-            if let Some(number) = successor_of
-                && self.pods[number].closed() == Some(Closed::Left)
-                && self.pods[number].item.row.outcome != PodOutcome::Gone
-            {
-                self.ignored.insert(uid);
-                self.pods[number].returned(&pod);
-                continue;
-            }
-            let Some(plan) = &plan else { continue };
-            if let Some(item) = plan.pods.iter().find(|i| i.pod.uid == uid) {
-                self.adopt_pod(PodRun::new(item.clone()), core);
-                self.step_pod(self.pods.len() - 1, core, now);
-            } else if let Some(item) = plan.vms.iter().find(|i| i.launcher.uid == uid) {
-                if let Some(number) = self.by_vm.get(&item.vmi).copied() {
-                    // Another launcher of a VM that is followed already.
-                    self.by_launcher.insert(uid, number);
-                    self.vms[number].step(core, &self.place, now);
-                } else {
-                    self.adopt_vm(VmRun::new(item.clone()));
-                    let number = self.vms.len() - 1;
-                    self.vms[number].step(core, &self.place, now);
-                }
-            } else {
-                self.ignored.insert(uid);
             }
         }
     }
@@ -363,72 +334,6 @@ impl NodeRun {
         let vms = self.vms.iter().filter_map(VmRun::wake);
         let pods = self.pods.iter().filter(move |p| p.item.wave <= turn).filter_map(PodRun::wake);
         let deadline = self.is_running().then_some(self.place.deadline);
-        vms.chain(pods).filter(move |_| running).chain(deadline)
-    }
-
-    /// The node ends before everything is closed.
-    pub(super) fn cut(&mut self, cut: Cut, core: &mut Core, now: Duration) {
-        let cause = match cut {
-            Cut::Deadline => Cause::Deadline,
-            Cut::Signal(_) | Cut::NotStarted(_) => Cause::Interrupted,
-            Cut::Vanished => Cause::NodeNotReady,
-            Cut::Blind => Cause::ServerTrouble,
-        };
-        if cut == Cut::Deadline {
-            core.emit(now, EventKind::DeadlineReached { node: self.place.node.clone() });
-        }
-        for vm in &mut self.vms {
-            if cut == Cut::Vanished && vm.closed().is_none() {
-                vm.item.row.outcome = VmOutcome::Lost;
-                vm.item.row.because = "the node vanished under it".to_owned();
-                vm.state = VmState::Closed(Closed::Pending);
-            }
-            vm.cut(cause, core, &self.place);
-        }
-        for pod in &mut self.pods {
-            pod.cut(cause);
-        }
-        self.finish(Some(cut), core, now);
-    }
-
-    fn finish(&mut self, cut: Option<Cut>, core: &mut Core, now: Duration) {
-        let mut vms: Vec<_> = self.vms.iter().map(|v| v.item.row.clone()).collect();
-        let mut pods: Vec<_> = self.pods.iter().map(|p| p.item.row.clone()).collect();
-        vms.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        let blocked =
-            vms.iter().any(|v| v.outcome == VmOutcome::Blocks) || pods.iter().any(|p| p.outcome == PodOutcome::Blocks);
-        let pending = vms.iter().any(|v| v.outcome == VmOutcome::Pending)
-            || pods.iter().any(|p| p.outcome == PodOutcome::Pending);
-        let down = vms.iter().any(|v| v.outcome == VmOutcome::Down);
-        let (verdict, exit) = match cut {
-            Some(Cut::Signal(exit)) if self.started.is_some() => (Verdict::Interrupted, exit),
-            Some(Cut::Signal(exit) | Cut::NotStarted(exit)) => (Verdict::NotStarted, exit),
-            Some(Cut::Blind) => (Verdict::Failed, ExitCode::Api),
-            Some(Cut::Vanished) => (Verdict::Failed, ExitCode::Failed),
-            _ if blocked => (Verdict::Blocked, ExitCode::Blocked),
-            Some(Cut::Deadline) => (Verdict::Timeout, ExitCode::Timeout),
-            None if pending => (Verdict::Timeout, ExitCode::Timeout),
-            None if down => (Verdict::Drained, ExitCode::VmDown),
-            None => (Verdict::Drained, ExitCode::Done),
-        };
-        self.exit = exit;
-        let elapsed = self.started.map_or(Duration::ZERO, |s| now.saturating_sub(s));
-        let report = NodeReport {
-            name: self.place.node.clone(),
-            uid: self.uid.clone(),
-            verdict,
-            exit_code: exit.code(),
-            cordoned_before: self.cordoned_before,
-            cordoned_now: self.cordoned_now,
-            elapsed_seconds: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
-            counts: Counts::of(&vms, &pods),
-            vms,
-            pods,
-            warnings: self.warnings.clone(),
-        };
-        self.phase = Phase::Ended;
-        self.report = Some(report.clone());
-        core.emit(now, EventKind::NodeEnded { report });
+        vms.chain(pods).chain([self.relist_after]).filter(move |_| running).chain(deadline)
     }
 }

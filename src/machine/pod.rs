@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
-use super::react::{Patience, Reaction, react};
+use super::react::{Patience, Reaction, is_about_budgets, react};
 use super::types::{EffectKind, Failure, RequestId};
 use crate::answer::EvictionAnswer;
 use crate::event::{EventKind, PodExit};
@@ -50,8 +50,16 @@ pub(super) struct PodRun {
     state: State,
     asked: bool,
     ours: bool,
+    /// True once a request's fate is unknown: the pod may have been stopped by it.
+    maybe_ours: bool,
     patience: Patience,
     said: Option<Cause>,
+    /// When a stopping pod is looked at without an event.
+    look_at: Option<Duration>,
+    /// True for a pod that came after the cordon.
+    pub(super) late: bool,
+    /// The pod that took its place here.
+    successor: Option<String>,
 }
 
 impl PodRun {
@@ -60,9 +68,27 @@ impl PodRun {
             PodAction::Evict | PodAction::Delete => State::Ready { after: Duration::ZERO },
             PodAction::AwaitGone => State::Stopping,
             PodAction::Leave if item.row.outcome == PodOutcome::Blocks => State::Closed(Closed::Blocked),
-            PodAction::Leave | PodAction::Refuse => State::Closed(Closed::Kept),
+            PodAction::Refuse => State::Closed(Closed::Blocked),
+            PodAction::Leave => State::Closed(Closed::Kept),
         };
-        Self { item, state, asked: false, ours: false, patience: Patience::default(), said: None }
+        let mut run = Self {
+            item,
+            state,
+            asked: false,
+            ours: false,
+            maybe_ours: false,
+            patience: Patience::default(),
+            said: None,
+            look_at: None,
+            late: false,
+            successor: None,
+        };
+        if run.item.action == PodAction::Refuse {
+            // It turned up after the cordon: nobody agreed to its end, so it stays and blocks.
+            run.item.row.outcome = PodOutcome::Blocks;
+            run.item.row.waiting_helps = Some(false);
+        }
+        run
     }
 
     pub(super) fn closed(&self) -> Option<Closed> {
@@ -77,16 +103,33 @@ impl PodRun {
         matches!(self.state, State::Posting(_) | State::Stopping)
     }
 
+    /// True while the answer to that request is what it waits for.
+    pub(super) fn awaits(&self, id: RequestId) -> bool {
+        self.state == State::Posting(id)
+    }
+
     pub(super) fn waits_on(&self, budget: &Key) -> bool {
         matches!(&self.state, State::Budget { budget: b, .. } if b == budget)
-            || (self.closed() == Some(Closed::Blocked) && self.item.budgets.contains(budget))
+    }
+
+    /// True if a budget holds it for good, as far as is known: any change of budgets in its namespace may change that.
+    pub(super) fn blocked_by_budgets(&self, budget: &Key) -> bool {
+        self.closed() == Some(Closed::Blocked)
+            && budget.namespace == self.item.pod.namespace
+            && self.item.row.cause.is_some_and(is_about_budgets)
+    }
+
+    /// True once it leaves because of us: whoever takes its place is its successor.
+    pub(super) fn evicted_by_us(&self) -> bool {
+        self.ours && matches!(self.state, State::Stopping | State::Closed(Closed::Left))
     }
 
     pub(super) fn wake(&self) -> Option<Duration> {
         match self.state {
             State::Ready { after } => Some(after),
             State::Budget { until, .. } => Some(until),
-            State::Posting(_) | State::Stopping | State::Closed(_) => None,
+            State::Stopping => self.look_at,
+            State::Posting(_) | State::Closed(_) => None,
         }
     }
 
@@ -99,16 +142,16 @@ impl PodRun {
             }
             return;
         };
+        let idle = matches!(self.state, State::Ready { .. } | State::Budget { .. } | State::Closed(Closed::Blocked));
+        if idle && pod.deletion.is_some() {
+            // Somebody else stops it: nothing is left to ask for.
+            self.state = State::Stopping;
+        }
         match &self.state {
             State::Ready { after } if *after <= now && self.item.wave <= turn => self.post(&pod, core, place, now),
             State::Budget { until, .. } if *until <= now => self.post_despite_budget(&pod, core, place, now),
             State::Stopping => self.stopping(&pod, core, place, now),
-            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) => {
-                if pod.deletion.is_some() && self.closed().is_none() && !matches!(self.state, State::Posting(_)) {
-                    self.state = State::Stopping;
-                    self.stopping(&pod, core, place, now);
-                }
-            }
+            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) => {}
         }
     }
 
@@ -117,7 +160,7 @@ impl PodRun {
         if self.closed() == Some(Closed::Blocked) {
             // A human changed the budget: what could never go may go now.
             if let Some(item) = core.decider.pod(&core.index, &self.item, core.wall(now))
-                && item.action != PodAction::Leave
+                && !matches!(item.action, PodAction::Leave | PodAction::Refuse)
             {
                 self.item = item;
                 self.state = State::Ready { after: now };
@@ -145,7 +188,11 @@ impl PodRun {
 
     fn post_despite_budget(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
         if core.has_slot(now) {
-            self.send(pod, core, place, now);
+            if core.gate.may_probe(&core.index, pod) {
+                self.send(pod, core, place, now);
+            } else if let State::Budget { until, .. } = &mut self.state {
+                *until = now + BUDGET_FALLBACK;
+            }
         }
     }
 
@@ -169,16 +216,19 @@ impl PodRun {
 
     pub(super) fn answer(
         &mut self,
+        id: RequestId,
         answer: &EvictionAnswer,
         core: &mut Core,
         place: &Place,
         now: Duration,
     ) -> Option<Failure> {
-        if !matches!(self.state, State::Posting(_)) {
+        let reaction = react(answer);
+        let by_budget = answer.cause().is_some_and(is_about_budgets);
+        let accepted = reaction == Reaction::Accepted;
+        let outdated = core.gate.answered(&core.index, &self.item.pod.uid, accepted, by_budget);
+        if !self.awaits(id) {
             return None;
         }
-        let reaction = react(answer);
-        core.gate.answered(&core.index, &self.item.pod.uid, reaction == Reaction::Accepted);
         match reaction {
             Reaction::Accepted => {
                 self.ours = true;
@@ -186,8 +236,15 @@ impl PodRun {
                 let grace_seconds = i64::try_from(self.item.grace.as_secs()).unwrap_or(i64::MAX);
                 let (node, pod) = (place.node.clone(), self.item.pod.clone());
                 core.emit(now, EventKind::PodStopping { node, pod, launcher: false, grace_seconds });
+                // The watch may have shown all there is to see before the answer came.
+                if let Some(pod) = core.index.pod(&self.item.pod.uid).cloned() {
+                    self.stopping(&pod, core, place, now);
+                }
             }
-            Reaction::Gone => self.left(core, place, now),
+            Reaction::Gone => {
+                self.state = State::Stopping;
+                self.left(core, place, now);
+            }
             Reaction::LookAgain => {
                 let kind = EffectKind::ReadPod { pod: self.item.pod.clone() };
                 self.state = State::Posting(core.send(place.number, Asker::Pod(self.item.pod.uid.clone()), kind));
@@ -207,9 +264,18 @@ impl PodRun {
                 }
                 let next = self.patience.next_try(&refusal, &self.item.pod.uid, now);
                 self.say(core, place, refusal.cause, refusal.because, now);
-                self.state = match (refusal.cause, self.item.budgets.first()) {
-                    (Cause::BudgetExhausted | Cause::BudgetUnsynced | Cause::BudgetBroken, Some(budget)) => {
-                        State::Budget { budget: budget.clone(), until: next.max(now + Duration::from_secs(10)) }
+                self.maybe_ours |= refusal.cause == Cause::ServerTrouble;
+                let waits_for_event =
+                    matches!(refusal.cause, Cause::BudgetExhausted | Cause::BudgetUnsynced | Cause::BudgetBroken);
+                let budget = core
+                    .index
+                    .pod(&self.item.pod.uid)
+                    .and_then(|pod| core.index.budgets_of(pod).next())
+                    .map(|b| b.key.clone());
+                self.state = match budget {
+                    // An event that came while the request was under way will not come again.
+                    Some(budget) if waits_for_event && !outdated => {
+                        State::Budget { budget, until: self.patience.fallback(refusal.bound, now, BUDGET_FALLBACK) }
                     }
                     _ => State::Ready { after: next },
                 };
@@ -222,9 +288,13 @@ impl PodRun {
 
     /// The pod was read after an answer that put its identity in doubt.
     pub(super) fn read(&mut self, reply: Result<PodFacts, Failure>, core: &mut Core, place: &Place, now: Duration) {
+        let replaced = match &reply {
+            Ok(pod) => pod.key.uid != self.item.pod.uid || pod.node.as_deref() != Some(&place.node),
+            Err(failure) => *failure == Failure::NotFound,
+        };
         match reply {
-            Err(Failure::NotFound) => self.left(core, place, now),
-            Ok(pod) if pod.key.uid != self.item.pod.uid || pod.node.as_deref() != Some(&place.node) => {
+            _ if replaced => {
+                self.state = State::Stopping;
                 self.left(core, place, now);
             }
             Ok(_) | Err(_) => self.state = State::Ready { after: now + super::retry::delay(1, &self.item.pod.uid) },
@@ -232,20 +302,28 @@ impl PodRun {
     }
 
     fn stopping(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
+        self.look_at = None;
         let Some(deletion) = pod.deletion else {
             return; // Accepted, and the watch has not shown it yet.
         };
         let overdue = core.wall(now).duration_since(deletion.at);
-        let old = core.options.skip_wait_for_delete.is_some_and(|limit| {
-            let limit = jiff::SignedDuration::try_from(limit).unwrap_or(jiff::SignedDuration::MAX);
-            overdue > limit
-        });
+        let limit = core.options.skip_wait_for_delete.filter(|limit| !limit.is_zero());
+        let limit = limit.map(|limit| jiff::SignedDuration::try_from(limit).unwrap_or(jiff::SignedDuration::MAX));
+        let old = limit.is_some_and(|limit| overdue > limit);
         if !pod.finalizers.is_empty() && !pod.containers_running && !overdue.is_negative() {
             let because = format!("no container runs; its object is kept by finalizer {}", pod.finalizers.join(", "));
             self.skip(core, place, Cause::Finalizer, because, now);
         } else if old {
             let because = "its deletion is older than --skip-wait-for-delete-timeout".to_owned();
             self.skip(core, place, Cause::Stopping, because, now);
+        } else {
+            // Time alone may end the wait: no event tells when.
+            let idle = !pod.finalizers.is_empty() && !pod.containers_running;
+            let grace_ends = idle.then_some(-overdue);
+            let grows_old = limit.map(|limit| limit.saturating_sub(overdue));
+            let wait = grace_ends.into_iter().chain(grows_old).min();
+            let wait = wait.map(|w| Duration::try_from(w).unwrap_or_default() + Duration::from_millis(1));
+            self.look_at = wait.map(|wait| now.saturating_add(wait));
         }
     }
 
@@ -265,8 +343,9 @@ impl PodRun {
             return;
         }
         // An eviction whose answer never came counts as ours: the pod left while we asked.
-        let ours = self.ours || matches!(self.state, State::Posting(_));
-        core.gate.answered(&core.index, &self.item.pod.uid, true);
+        let ours = self.ours || self.maybe_ours || matches!(self.state, State::Posting(_));
+        self.ours = ours;
+        core.gate.answered(&core.index, &self.item.pod.uid, true, false);
         self.state = State::Closed(Closed::Left);
         let how = match (ours, self.item.action) {
             (false, _) => PodExit::AlreadyGone,
@@ -280,6 +359,9 @@ impl PodRun {
         self.item.row.because = if ours { String::new() } else { "gone without us".to_owned() };
         let (node, pod) = (place.node.clone(), self.item.pod.clone());
         core.emit(now, EventKind::PodGone { node, pod, launcher: false, how });
+        if ours && let Some(successor) = self.successor.take() {
+            self.returned(&successor);
+        }
     }
 
     fn block(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
@@ -327,9 +409,13 @@ impl PodRun {
     }
 
     /// A pod of the same controller is on the node again.
-    pub(super) fn returned(&mut self, successor: &PodFacts) {
+    pub(super) fn returned(&mut self, successor: &str) {
+        if self.closed().is_none() {
+            self.successor = Some(successor.to_owned());
+            return;
+        }
         self.item.row.outcome = PodOutcome::Returned;
         self.item.row.cause = Some(Cause::Returned);
-        self.item.row.because = format!("it tolerates the cordon: {} took its place here", successor.key.name);
+        self.item.row.because = format!("it tolerates the cordon: {successor} took its place here");
     }
 }

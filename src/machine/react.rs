@@ -85,6 +85,18 @@ fn wait(answer: &EvictionAnswer, after: Option<Duration>) -> Reaction {
     })
 }
 
+/// True for reasons that the next status of a budget may end.
+pub(super) fn is_about_budgets(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::BudgetExhausted
+            | Cause::BudgetNever
+            | Cause::BudgetUnsynced
+            | Cause::BudgetBroken
+            | Cause::MultipleBudgets
+    )
+}
+
 /// How often and since when one cause has been refusing: it ends the hope when its bound is over.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Patience {
@@ -106,6 +118,12 @@ impl Patience {
                 false
             }
         }
+    }
+
+    /// When to try again although the event that should come has not.
+    pub(super) fn fallback(&self, bound: Option<Duration>, now: Duration, usual: Duration) -> Duration {
+        let bound = self.current.zip(bound).map(|((_, since), bound)| since + bound);
+        bound.map_or(now + usual, |end| end.min(now + usual)).max(now + Duration::from_millis(100))
     }
 
     /// When to try again after that refusal.

@@ -34,12 +34,12 @@ impl VmRun {
                 return false;
             };
             let key = cr.key.clone();
-            if core.brake.reading.is_none() && !core.silent {
+            if core.brake.reading.is_none() && core.brake.read_again.is_none() && !core.silent {
                 core.brake.reading = Some(core.send(place.number, Asker::Brake, EffectKind::ReadKubeVirt { key }));
             }
             return false;
         }
-        if !core.brake.has_room() {
+        if !core.brake.has_room(&self.item.vmi) {
             return false;
         }
         core.brake.take(&self.item.vmi);
@@ -52,6 +52,11 @@ impl VmRun {
             core.brake.release(&self.item.vmi);
             let refusal = Refusal { cause, because, after: Some(Duration::from_secs(2)), bound: None };
             return self.retry_or_block(&refusal, core, place, now);
+        }
+        if !core.has_slot(now) {
+            core.brake.release(&self.item.vmi);
+            self.state = State::Deciding { after: now };
+            return;
         }
         self.item.row.attempts += 1;
         let kind = EffectKind::Restart { vm: self.item.vmi.clone() };
@@ -102,6 +107,7 @@ impl VmRun {
             RestartAnswer::Unavailable { text, after } => {
                 core.brake.release(&self.item.vmi);
                 self.item.row.attempts -= 1;
+                self.maybe_restarted = true;
                 let refusal = Refusal {
                     cause: Cause::WebhookUnreachable,
                     because: format!("the restart did not get through: {text}"),

@@ -49,6 +49,21 @@ pub enum Failure {
     Other(String),
 }
 
+impl Reply {
+    /// True if it says that the credentials are refused, new ones too.
+    pub(super) fn is_unauthorized(&self) -> bool {
+        match self {
+            Self::Eviction(answer) => *answer == EvictionAnswer::Unauthorized,
+            Self::Restart(answer) => *answer == RestartAnswer::Unauthorized,
+            Self::Node(result) => matches!(result, Err(Failure::Unauthorized)),
+            Self::Vmi(result) => matches!(result, Err(Failure::Unauthorized)),
+            Self::KubeVirt(result) => matches!(result, Err(Failure::Unauthorized)),
+            Self::Pod(result) => matches!(result, Err(Failure::Unauthorized)),
+            Self::Pods(result) => matches!(result, Err(Failure::Unauthorized)),
+        }
+    }
+}
+
 impl Failure {
     /// It in words.
     pub fn text(&self) -> &str {
@@ -154,6 +169,11 @@ impl EffectKind {
     /// True for the requests that are bounded in number at a time: evictions, deletions, restarts.
     pub(super) fn is_post(&self) -> bool {
         matches!(self, Self::Evict { .. } | Self::Delete { .. } | Self::Restart { .. })
+    }
+
+    /// True for what takes one of the places in flight: a VMI that is read keeps its place for the request that follows.
+    pub(super) fn takes_slot(&self) -> bool {
+        self.is_post() || matches!(self, Self::ReadVmi { .. })
     }
 }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::core::Core;
 use super::node::Place;
 use super::pod::Closed;
-use super::react::Patience;
+use super::react::{Patience, is_about_budgets};
 use super::types::RequestId;
 use crate::event::{Activity, EventKind, PodExit, VmProgress};
-use crate::facts::VmiFacts;
+use crate::facts::{Key, PodFacts, PodRole, VmiFacts};
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::{VmAction, VmItem};
 
@@ -24,6 +24,8 @@ pub(super) enum State {
     Reading(RequestId),
     /// Waits for a free place among the restarts.
     Queued,
+    /// Waits for an event of that budget, at most until then.
+    Budget { budget: Key, until: Duration },
     /// The eviction is on its way.
     Evicting(RequestId),
     /// Marked: KubeVirt migrates it, or its owner acts.
@@ -48,6 +50,18 @@ pub(super) struct VmRun {
     pub(super) item: VmItem,
     pub(super) state: State,
     pub(super) asked: bool,
+    /// True once it was marked or shut down by us.
+    pub(super) acted: bool,
+    /// True if the plan was to migrate it: then it is never shut down instead.
+    pub(super) meant_to_migrate: bool,
+    /// True once a restart was sent whose fate is unknown.
+    pub(super) maybe_restarted: bool,
+    /// True if the server itself is asked about a budget whose event does not come.
+    pub(super) despite_budget: bool,
+    /// True once it was asked for again after its mark had gone.
+    pub(super) asked_again: bool,
+    /// Since when KubeVirt has it here without a launcher.
+    pub(super) bare_since: Option<Duration>,
     pub(super) patience: Patience,
     pub(super) progress: Option<VmProgress>,
     pub(super) progress_since: Duration,
@@ -71,9 +85,15 @@ impl VmRun {
             | VmAction::AwaitGone => State::Deciding { after: Duration::ZERO },
         };
         Self {
+            meant_to_migrate: item.action == VmAction::Migrate,
             item,
             state,
             asked: false,
+            acted: false,
+            maybe_restarted: false,
+            despite_budget: false,
+            asked_again: false,
+            bare_since: None,
             patience: Patience::default(),
             progress: None,
             progress_since: Duration::ZERO,
@@ -86,6 +106,36 @@ impl VmRun {
 
     pub(super) fn closed(&self) -> Option<Closed> {
         if let State::Closed(closed) = self.state { Some(closed) } else { None }
+    }
+
+    /// True once something was done to it in this run.
+    pub(super) fn has_acted(&self) -> bool {
+        self.acted || self.maybe_restarted || self.item.row.attempts > 0
+    }
+
+    /// True while the answer to that request is what it waits for.
+    pub(super) fn awaits(&self, id: RequestId) -> bool {
+        matches!(self.state, State::Reading(own) | State::Evicting(own) | State::RestartPosting(own) if own == id)
+    }
+
+    pub(super) fn waits_on(&self, key: &Key) -> bool {
+        matches!(&self.state, State::Budget { budget, .. } if budget == key)
+    }
+
+    pub(super) fn blocked_by_budgets(&self) -> bool {
+        self.closed() == Some(Closed::Blocked) && self.item.row.cause.is_some_and(is_about_budgets)
+    }
+
+    pub(super) fn blocked_by_nodes(&self) -> bool {
+        let cause = self.item.row.cause;
+        self.closed() == Some(Closed::Blocked)
+            && matches!(cause, Some(Cause::NoMigrationTarget | Cause::NodeNotReady | Cause::Unschedulable))
+    }
+
+    /// Its budget changed: it looks again.
+    pub(super) fn budget_changed(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        self.state = State::Deciding { after: now };
+        self.step(core, place, now);
     }
 
     pub(super) fn in_motion(&self) -> bool {
@@ -101,10 +151,19 @@ impl VmRun {
     }
 
     pub(super) fn wake(&self) -> Option<Duration> {
-        let own = if let State::Deciding { after } | State::Waiting { until: Some(after) } = self.state {
-            Some(after)
-        } else {
-            None
+        let own = match self.state {
+            State::Deciding { after } | State::Waiting { until: Some(after) } => Some(after),
+            State::Budget { until, .. } => Some(until),
+            State::Reading(_)
+            | State::Queued
+            | State::Evicting(_)
+            | State::Following { .. }
+            | State::ShuttingDown { .. }
+            | State::RestartPosting(_)
+            | State::Restarting { .. }
+            | State::Returning { .. }
+            | State::Waiting { until: None }
+            | State::Closed(_) => None,
         };
         own.into_iter().chain(self.wake_at).min()
     }
@@ -117,6 +176,7 @@ impl VmRun {
             State::Closed(_) | State::Reading(_) | State::Evicting(_) | State::RestartPosting(_) => {}
             State::Deciding { after } if after > now => {}
             State::Deciding { .. } | State::Queued => self.decide(core, place, now),
+            State::Budget { until, .. } => self.budget_step(until, core, place, now),
             State::Waiting { until } => self.wait_step(until, core, place, now),
             State::Following { since, mark_seen } => self.follow(since, mark_seen, core, place, now),
             State::ShuttingDown { since } => self.shutting_down(since, core, place, now),
@@ -130,12 +190,24 @@ impl VmRun {
         core.index.vmi(&self.item.vmi).filter(|v| v.uid == self.item.vmi_uid)
     }
 
-    /// True when nothing of the VM runs on the node: the launcher is gone or finished, and so are its companions.
+    /// True when nothing of the VMI runs on the node: its launchers are gone or finished, and so are their companions.
+    /// A VMI that has no launcher is here as long as KubeVirt says so.
     pub(super) fn has_left(&self, core: &Core, place: &Place) -> bool {
-        let here = |uid: &str| {
-            core.index.pod(uid).is_some_and(|p| p.node.as_deref() == Some(&place.node) && !p.phase.is_finished())
-        };
-        !here(&self.item.launcher.uid) && !core.index.companions_of(&self.item.launcher).any(|c| here(&c.key.uid))
+        let on_node = |p: &PodFacts| p.node.as_deref() == Some(&place.node) && !p.phase.is_finished();
+        let here = |uid: &str| core.index.pod(uid).is_some_and(on_node);
+        let launcher = &self.item.launcher;
+        if launcher.uid.is_empty() && self.vmi(core).is_some_and(|v| v.node.as_deref() == Some(&place.node)) {
+            return false;
+        }
+        let another = core.index.launchers_of(&self.item.vmi).any(|p| {
+            on_node(p) && matches!(&p.role, PodRole::Launcher { vmi_uid: Some(uid), .. } if *uid == self.item.vmi_uid)
+        });
+        !another && !here(&launcher.uid) && !core.index.companions_of(launcher).any(|c| here(&c.key.uid))
+    }
+
+    /// True if a VMI of that name, whichever, is on the node by what KubeVirt says.
+    pub(super) fn is_still_here(&self, core: &Core, place: &Place) -> bool {
+        core.index.vmi(&self.item.vmi).is_some_and(|v| v.node.as_deref() == Some(&place.node) && !v.phase.is_final())
     }
 
     pub(super) fn block(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
@@ -200,6 +272,7 @@ impl VmRun {
             State::Deciding { .. }
             | State::Reading(_)
             | State::Queued
+            | State::Budget { .. }
             | State::Evicting(_)
             | State::RestartPosting(_)
             | State::Waiting { .. }

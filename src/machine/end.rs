@@ -1,0 +1,96 @@
+//! How a node ends: in its own time, or cut short.
+
+use std::time::Duration;
+
+use super::core::Core;
+use super::node::{NodeRun, Phase};
+use super::pod::Closed;
+use super::vm::State as VmState;
+use crate::event::EventKind;
+use crate::exit::ExitCode;
+use crate::outcome::{Cause, Counts, NodeReport, PodOutcome, Verdict, VmOutcome};
+
+/// Why a node ends before everything is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Its time is up.
+    Deadline,
+    /// A signal.
+    Signal(ExitCode),
+    /// The run ended before its turn came.
+    NotStarted(ExitCode),
+    /// Its Node object is gone.
+    Vanished,
+    /// No contact, or no credentials any more.
+    Blind,
+}
+
+impl NodeRun {
+    /// The node ends before everything is closed.
+    pub(super) fn cut(&mut self, cut: Cut, core: &mut Core, now: Duration) {
+        let cause = match cut {
+            Cut::Deadline => Cause::Deadline,
+            Cut::Signal(_) | Cut::NotStarted(_) => Cause::Interrupted,
+            Cut::Vanished => Cause::NodeNotReady,
+            Cut::Blind => Cause::ServerTrouble,
+        };
+        core.drop_unsent(self.place.number);
+        if cut == Cut::Deadline {
+            core.emit(now, EventKind::DeadlineReached { node: self.place.node.clone() });
+        }
+        for vm in &mut self.vms {
+            if cut == Cut::Vanished && vm.closed().is_none() {
+                vm.item.row.outcome = VmOutcome::Lost;
+                vm.item.row.because = "the node vanished under it".to_owned();
+                vm.state = VmState::Closed(Closed::Pending);
+            }
+            vm.cut(cause, core, &self.place);
+        }
+        for pod in &mut self.pods {
+            pod.cut(cause);
+        }
+        self.finish(Some(cut), core, now);
+    }
+
+    pub(super) fn finish(&mut self, cut: Option<Cut>, core: &mut Core, now: Duration) {
+        let mut vms: Vec<_> = self.vms.iter().map(|v| v.item.row.clone()).collect();
+        let mut pods: Vec<_> = self.pods.iter().map(|p| p.item.row.clone()).collect();
+        vms.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        let blocked =
+            vms.iter().any(|v| v.outcome == VmOutcome::Blocks) || pods.iter().any(|p| p.outcome == PodOutcome::Blocks);
+        let pending = vms.iter().any(|v| v.outcome == VmOutcome::Pending)
+            || pods.iter().any(|p| p.outcome == PodOutcome::Pending);
+        let down = vms.iter().any(|v| v.outcome == VmOutcome::Down);
+        let (verdict, exit) = match cut {
+            Some(Cut::Signal(exit)) if self.started.is_some() => (Verdict::Interrupted, exit),
+            Some(Cut::Signal(exit) | Cut::NotStarted(exit)) => (Verdict::NotStarted, exit),
+            Some(Cut::Blind) if self.started.is_none() => (Verdict::NotStarted, ExitCode::Api),
+            Some(Cut::Blind) => (Verdict::Failed, ExitCode::Api),
+            Some(Cut::Vanished) => (Verdict::Failed, ExitCode::Failed),
+            _ if blocked => (Verdict::Blocked, ExitCode::Blocked),
+            Some(Cut::Deadline) => (Verdict::Timeout, ExitCode::Timeout),
+            None if pending => (Verdict::Timeout, ExitCode::Timeout),
+            None if down => (Verdict::Drained, ExitCode::VmDown),
+            None => (Verdict::Drained, ExitCode::Done),
+        };
+        self.exit = exit;
+        let elapsed = self.started.map_or(Duration::ZERO, |s| now.saturating_sub(s));
+        let report = NodeReport {
+            name: self.place.node.clone(),
+            uid: self.uid.clone(),
+            verdict,
+            exit_code: exit.code(),
+            cordoned_before: self.cordoned_before,
+            cordoned_now: self.cordoned_now,
+            elapsed_seconds: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
+            counts: Counts::of(&vms, &pods),
+            vms,
+            pods,
+            warnings: self.warnings.clone(),
+        };
+        self.phase = Phase::Ended;
+        self.report = Some(report.clone());
+        core.emit(now, EventKind::NodeEnded { report });
+    }
+}

@@ -1,0 +1,84 @@
+//! What turns up on a node after its plan was made: successors of what was evicted, late pods, VMs that came back.
+
+use std::time::Duration;
+
+use super::core::Core;
+use super::node::NodeRun;
+use super::pod::PodRun;
+use super::vm::VmRun;
+use crate::facts::PodFacts;
+use crate::plan::VmItem;
+
+impl NodeRun {
+    /// Pods on the node that the plan does not know.
+    pub(super) fn newcomers(&mut self, core: &mut Core, now: Duration) {
+        let unknown: Vec<PodFacts> = core
+            .index
+            .pods_on(&self.place.node)
+            .filter(|p| {
+                let uid = &p.key.uid;
+                !p.phase.is_finished()
+                    && !self.by_pod.contains_key(uid)
+                    && !self.by_launcher.contains_key(uid)
+                    && !self.ignored.contains(uid)
+            })
+            .cloned()
+            .collect();
+        if unknown.is_empty() {
+            return;
+        }
+        let plan = core.decider.plan(&core.index, &self.place.node, core.wall(now));
+        for pod in unknown {
+            let uid = pod.key.uid.clone();
+            if let Some(number) = self.predecessor(&pod) {
+                self.ignored.insert(uid);
+                self.pods[number].returned(&pod.key.name);
+                continue;
+            }
+            let Some(plan) = &plan else { continue };
+            if let Some(item) = plan.pods.iter().find(|i| i.pod.uid == uid) {
+                let mut run = PodRun::new(item.clone());
+                run.late = true;
+                self.adopt_pod(run, core);
+                self.step_pod(self.pods.len() - 1, core, now);
+            } else if let Some(item) = plan.vms.iter().find(|i| i.launcher.uid == uid) {
+                self.launcher_came(item, core, now);
+            } else {
+                self.ignored.insert(uid);
+            }
+        }
+    }
+
+    /// The evicted pod whose place a newcomer takes. A pod that does not tolerate the cordon was bound before it, so it
+    /// is late and no successor, unless a late one of its controller was evicted before: then it always comes back.
+    fn predecessor(&self, pod: &PodFacts) -> Option<usize> {
+        let owner = pod.owner.as_ref()?;
+        let same = self.owners.get(&owner.uid)?;
+        same.iter().copied().find(|number| {
+            let run = &self.pods[*number];
+            run.evicted_by_us() && (pod.tolerates_cordon || run.late)
+        })
+    }
+
+    /// A launcher of that VM runs here that was not known.
+    fn launcher_came(&mut self, item: &VmItem, core: &mut Core, now: Duration) {
+        let uid = item.launcher.uid.clone();
+        let number = match self.by_vm.get(&item.vmi).copied() {
+            Some(number) => {
+                self.by_launcher.insert(uid, number);
+                let known = &mut self.vms[number];
+                if known.item.vmi_uid != item.vmi_uid && !known.has_acted() {
+                    // Another VMI has the name, and not by our doing: it is planned as what it is.
+                    core.brake.release(&item.vmi);
+                    *known = VmRun::new(item.clone());
+                }
+                number
+            }
+            None => {
+                self.adopt_vm(VmRun::new(item.clone()));
+                self.vms.len() - 1
+            }
+        };
+        self.vms[number].step(core, &self.place, now);
+    }
+}
