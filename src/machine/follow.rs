@@ -99,10 +99,12 @@ impl VmRun {
             return self.block(core, place, Cause::MigrationFailed, because, now);
         }
         if let Some(migration) = running {
-            // The time without any migration starts anew after each.
-            self.state = State::Following { since: now, mark_seen };
+            self.moving = true;
             return self.show_migration(migration, &migrations, last_failure, core, place, now);
         }
+        // The time without any migration starts anew after each.
+        let since = if std::mem::take(&mut self.moving) { now } else { since };
+        self.state = State::Following { since, mark_seen };
         if let Migratable::No { reason, message } = &vmi.migratable {
             // KubeVirt drops such a VMI without a word: nothing will move it while the condition stands.
             let why = if message.is_empty() { reason } else { message };

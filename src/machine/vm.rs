@@ -60,6 +60,8 @@ pub(super) struct VmRun {
     pub(super) despite_budget: bool,
     /// True once it was asked for again after its mark had gone.
     pub(super) asked_again: bool,
+    /// True while a migration of it is under way.
+    pub(super) moving: bool,
     /// Since when KubeVirt has it here without a launcher.
     pub(super) bare_since: Option<Duration>,
     pub(super) patience: Patience,
@@ -93,6 +95,7 @@ impl VmRun {
             maybe_restarted: false,
             despite_budget: false,
             asked_again: false,
+            moving: false,
             bare_since: None,
             patience: Patience::default(),
             progress: None,

@@ -138,7 +138,7 @@ impl Rig {
         self.take();
         for effect in std::mem::take(&mut self.open) {
             let EffectKind::Cordon { node, .. } = &effect.kind else { panic!("{effect:?} before the cordons") };
-            let facts = crate::facts::testing::node(node).cordoned();
+            let facts = self.machine.core.index.node(node).unwrap().clone().cordoned();
             self.input(Input::Answer { id: effect.id, reply: Reply::Node(Ok(facts)) });
         }
         self
