@@ -1,8 +1,8 @@
 //! The gate in front of disruption budgets: never more evictions in flight than a budget's last status allows.
 //!
 //! A charge is an eviction that was sent and is not yet part of the status that we last saw. It is released when the
-//! request was refused, or when a status shows it: the pod is named in `disruptedPods`, or the status is newer than the
-//! request and the pod is stopping already. Pods and budgets are watched apart, so a stopping pod alone proves nothing.
+//! request was refused, or when a status showed it: the pod was named in `disruptedPods`, or the pod is gone and the status
+//! changed after that. Pods and budgets are watched apart, so a pod that is stopping or gone proves nothing alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +24,8 @@ struct Charge {
     accepted: bool,
     /// True once the budget's status changed after the request was sent.
     newer: bool,
+    /// True once its status named the pod after that.
+    named: bool,
 }
 
 /// Charges by budget and pod UID.
@@ -58,7 +60,7 @@ impl BudgetGate {
     /// An eviction of this pod was sent.
     pub(super) fn charge(&mut self, index: &Index, pod: &PodFacts) {
         for budget in counting(index, pod) {
-            let charge = Charge { name: pod.key.name.clone(), accepted: false, newer: false };
+            let charge = Charge { name: pod.key.name.clone(), accepted: false, newer: false, named: false };
             self.charges.entry(budget.key.clone()).or_default().insert(pod.key.uid.clone(), charge);
         }
     }
@@ -71,7 +73,7 @@ impl BudgetGate {
             let Some(charge) = charges.get_mut(uid) else { continue };
             outdated |= charge.newer;
             charge.accepted |= accepted;
-            if !accepted || shown(index, key, uid, charge) {
+            if !accepted || charge.named || index.budget(key).is_none() {
                 charges.remove(uid);
                 // After a refusal by the budget itself only its next status can open it.
                 if !by_budget {
@@ -84,10 +86,12 @@ impl BudgetGate {
 
     /// The status of that budget changed: accepted charges that it shows end.
     pub(super) fn budget_changed(&mut self, index: &Index, key: &Key) {
+        let budget = index.budget(key);
         if let Some(charges) = self.charges.get_mut(key) {
             charges.retain(|uid, charge| {
                 charge.newer = true;
-                !(charge.accepted && shown(index, key, uid, charge))
+                charge.named |= budget.is_none_or(|b| b.disrupted.contains(&charge.name));
+                !(charge.accepted && (charge.named || index.pod(uid).is_none()))
             });
         }
     }
@@ -102,10 +106,4 @@ fn counting<'a>(index: &'a Index, pod: &'a PodFacts) -> impl Iterator<Item = &'a
                 || budget.desired.zip(budget.healthy).is_some_and(|(d, h)| d > 0 && h >= d));
         asked && !unready_goes
     })
-}
-
-/// True if the last status of the budget already counts the eviction of that pod.
-fn shown(index: &Index, key: &Key, uid: &str, charge: &Charge) -> bool {
-    let stopping = || index.pod(uid).is_none_or(|p| p.deletion.is_some());
-    index.budget(key).is_none_or(|b| b.disrupted.contains(&charge.name) || (charge.newer && stopping()))
 }

@@ -26,7 +26,7 @@ fn steps() -> Vec<Box<dyn Fn(&mut Rig)>> {
         Box::new(|rig| rig.vmi_read("stale")),
         Box::new(|rig| rig.evict("web-0", EvictionAnswer::Accepted)),
         Box::new(|rig| rig.stopping(&pod("web-0"))),
-        Box::new(|rig| rig.budget(budget("web").with(|b| b.allowed = Some(1)))),
+        Box::new(|rig| rig.budget(budget("web").with(|b| b.disrupted = vec!["web-0".into()]))),
         Box::new(|rig| rig.evict("web-1", exhausted("web"))),
         Box::new(|rig| rig.evict("moves", marked())),
         Box::new(|rig| rig.vmi("moves", |v| v.marked = Some("node-0".into()))),
