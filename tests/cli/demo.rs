@@ -1,0 +1,21 @@
+//! The two commands of `make demo`, as the script has them.
+
+use crate::cluster::Cluster;
+use crate::tool::{PROGRAM, run};
+
+#[test]
+fn both_commands_end_as_the_script_says() {
+    let script = include_str!("../demo.sh");
+    let timeout = "--timeout 60s";
+    assert_eq!(script.matches(timeout).count(), 1);
+    let cluster = Cluster::scenario("strategy-switch");
+    // A migration hangs for ever: the drain lasts as long as it may.
+    let script = cluster.home.file("demo.sh", &script.replace(timeout, "--timeout 6s"));
+    let mut command = cluster.home.command("sh", &cluster.kubeconfig);
+    command.args([script.to_str().unwrap(), "inside", PROGRAM]);
+    let run = run(command);
+    assert_eq!(run.code(), 0, "{}", run.text());
+    assert_eq!(run.stdout.matches("=== exit code 3 (blocked").count(), 2, "{}", run.text());
+    assert!(run.stdout.contains("virtualmachine.kubevirt.io/db-0 restarted"), "{}", run.text());
+    assert!(run.stdout.contains("virtualmachine.kubevirt.io/web-1 migrated"), "{}", run.text());
+}

@@ -1,0 +1,191 @@
+//! Signals: the process ends by the signal itself, soon, without another write, and says what goes on without it.
+
+use insta::assert_snapshot;
+use safe_drain_sim::{Fault, PodSpec, Then};
+use serde_json::json;
+
+use crate::cluster::{Cluster, kubeconfig};
+use crate::server::{Answer, Server};
+use crate::tool::{Home, PROGRAM, start, until};
+
+#[test]
+fn before_there_is_a_plan() {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let server = Server::http(Answer::Silence);
+        let home = Home::new();
+        let file = home.file("kubeconfig", &kubeconfig(&format!("http://{}", server.address), "", "{}"));
+        let running = start(home.tool(&file, &["node-0"]));
+        until("the first request", || !server.requests().is_empty());
+        running.signal(name);
+        let run = running.end();
+        assert_eq!(run.signal(), Some(number), "{}", run.text());
+        assert_eq!(run.stdout, "");
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn while_the_cluster_is_read() {
+    let cluster = Cluster::scenario("plain");
+    cluster.sim.fault(Fault::on("GET", "/pods", Then::Hang));
+    let running = cluster.begin(&["node-0"]);
+    cluster.wait_request("GET", "/api/v1/pods");
+    running.signal("INT");
+    let run = running.end();
+    assert_eq!(run.signal(), Some(2), "{}", run.text());
+    cluster.nothing_changed();
+    assert_snapshot!(run.text(), @"
+    ------- stderr -------
+    Warning: interrupted (Ctrl-C): nothing new is evicted or restarted; a second signal ends at once
+    [ended by signal 2]
+    ");
+}
+
+#[test]
+fn while_the_node_is_cordoned() {
+    let cluster = Cluster::scenario("plain");
+    cluster.sim.fault(Fault::on("PATCH", "/nodes", Then::Hang));
+    let running = cluster.begin(&["node-0"]);
+    cluster.wait_request("PATCH", "/nodes/node-0");
+    running.signal("INT");
+    let run = running.end();
+    assert_eq!(run.signal(), Some(2), "{}", run.text());
+    assert_eq!(cluster.evictions(), 0);
+    assert_snapshot!(run.text(), @"
+    ------- stderr -------
+    [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
+    [time] plan for node-0: 6 pods are evicted, 1 stays (DaemonSet)
+    Warning: interrupted (Ctrl-C): nothing new is evicted or restarted; a second signal ends at once
+
+    node node-0 not drained: interrupted after 0s; it is not cordoned
+        1 stays (DaemonSet)
+      Refused or not reached yet (waiting or a second run may clear it):
+        ? pods shop/cart-POD, shop/cart-POD, shop/web-POD and 3 more: its turn did not come
+
+    Next:
+      kubectl safe-drain node-0  to go on; it resumes what has begun
+    [ended by signal 2]
+    ");
+}
+
+/// Interrupts a drain whose budget lets one of four pods go at a time.
+fn midway(name: &str, number: i32) {
+    let cluster = Cluster::plain(|world| {
+        let pod = PodSpec::new().annotation("lab/stop", "3000s").grace(3000);
+        world.deployment_with("shop", "slow", 4, pod).pdb("shop", "slow", "slow", json!({"maxUnavailable": 1}))
+    });
+    let running = cluster.begin(&["node-0"]);
+    running.wait_stdout("evicting pod");
+    cluster.wait_request("POST", "/eviction");
+    running.signal(name);
+    let run = running.end();
+    assert_eq!(run.signal(), Some(number), "{}", run.text());
+    let before = cluster.evictions();
+    // The budget has room again: whoever still drains would go on now.
+    let stopping = cluster.sim.list("Pod").into_iter().find(|pod| pod["metadata"]["deletionTimestamp"].is_string());
+    let stopping = stopping.unwrap();
+    assert!(cluster.sim.vanish("Pod", "shop", stopping["metadata"]["name"].as_str().unwrap()));
+    until("room in the budget", || {
+        cluster.sim.get("PodDisruptionBudget", "shop", "slow").unwrap()["status"]["disruptionsAllowed"] == 1
+    });
+    cluster.wait_elapsed(std::time::Duration::from_millis(300));
+    assert_eq!(cluster.evictions(), before);
+    assert_eq!(cluster.cordoned(), ["node-0"]);
+    assert!(run.stderr.contains("still stopping") || run.stderr.contains("goes on"), "{}", run.text());
+}
+
+#[test]
+fn an_interrupt_midway() {
+    midway("INT", 2);
+}
+
+#[test]
+fn a_termination_midway() {
+    midway("TERM", 15);
+}
+
+#[test]
+fn a_hang_up_midway() {
+    midway("HUP", 1);
+}
+
+#[test]
+fn what_an_interrupt_says() {
+    let cluster = Cluster::slow();
+    let running = cluster.begin(&["node-0"]);
+    cluster.wait_request("POST", "/eviction");
+    running.wait_stderr("stopping");
+    running.signal("INT");
+    let run = running.end();
+    assert_snapshot!(run.text(), @"
+    node/node-0 cordoned
+    evicting pod shop/slow-POD
+    ------- stderr -------
+    [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
+    [time] plan for node-0: 1 pod is evicted
+    [time] pod shop/slow-POD is stopping and may take 50m
+    Warning: interrupted (Ctrl-C): nothing new is evicted or restarted; a second signal ends at once
+
+    node node-0 not drained: interrupted after 0s; it stays cordoned
+      Still stopping or migrating (goes on by itself):
+        ? pod shop/slow-POD: accepted, still stopping (grace 3000s)
+
+    Next:
+      kubectl safe-drain node-0  to go on; it resumes what has begun
+      kubectl uncordon node-0    to give up
+    [ended by signal 2]
+    ");
+}
+
+#[test]
+fn what_an_interrupt_says_of_a_migration() {
+    let cluster = Cluster::kubevirt(|world| world.vm("tenant-a", safe_drain_sim::Vm::new("web-1").migration("hang")));
+    let running = cluster.begin(&["node-0"]);
+    running.wait_stderr("migrating");
+    running.signal("INT");
+    let run = running.end();
+    assert_eq!(run.signal(), Some(2), "{}", run.text());
+    assert_snapshot!(run.text(), @"
+    node/node-0 cordoned
+    ------- stderr -------
+    [time] draining node-0 · context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
+    [time] plan for node-0: 1 VM migrates
+    [time] VM tenant-a/web-1: queued
+    [time] VM tenant-a/web-1: preparing its target
+    [time] VM tenant-a/web-1: migrating
+    Warning: interrupted (Ctrl-C): nothing new is evicted or restarted; a second signal ends at once
+
+    node node-0 not drained: interrupted after 0s; it stays cordoned
+      Still stopping or migrating (goes on by itself):
+        ? VM tenant-a/web-1: it is migrating
+
+    Next:
+      kubectl safe-drain node-0  to go on; it resumes what has begun
+      kubectl uncordon node-0    to give up
+      tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
+    [ended by signal 2]
+    ");
+}
+
+#[test]
+fn a_shell_loop_over_nodes_stops() {
+    let cluster = Cluster::plain(|world| {
+        let pod = PodSpec::new().annotation("lab/stop", "3000s").grace(3000);
+        world.deployment_with("shop", "slow", 1, pod).on("node-1").deployment("shop", "web", 1)
+    });
+    for shell in ["sh", "bash"] {
+        let mut command = cluster.home.command(shell, &cluster.kubeconfig);
+        command.args(["-c", &format!("for n in node-0 node-1; do {PROGRAM} $n; done; echo after the loop")]);
+        if std::process::Command::new(shell).args(["-c", ":"]).status().is_err() {
+            continue;
+        }
+        let running = start(command);
+        running.wait_stderr("draining node-0");
+        cluster.wait_request("POST", "/eviction");
+        running.signal_group("INT");
+        let run = running.end();
+        assert_eq!(run.signal(), Some(2), "{shell}: {}", run.text());
+        assert!(!run.stdout.contains("after the loop"), "{shell}: {}", run.text());
+        assert_eq!(cluster.cordoned(), ["node-0"], "{shell}: {}", run.text());
+    }
+}
