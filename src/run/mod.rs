@@ -28,7 +28,7 @@ use crate::settings::{Command, Invocation};
 
 /// Runs a parsed command line on a runtime of its own, with logs as `-v` asks for.
 pub fn in_runtime(invocation: Invocation, terminal: Terminal) -> ExitCode {
-    logs::start(invocation.output.verbosity);
+    logs::start(invocation.output.verbosity, terminal.streams(invocation.output.color).stderr_color);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -49,8 +49,7 @@ impl Session {
 
     /// Ends the run with that code and error.
     pub fn end(&mut self, exit: ExitCode, error: Option<&CliError>) -> ExitCode {
-        let hints = error.map(|e| e.hints().to_vec()).unwrap_or_default();
-        self.emit(EventKind::Ended { exit_code: exit.code(), error: error.map(CliError::full_message), hints });
+        self.emit(ended(exit, error));
         exit
     }
 }
@@ -94,30 +93,54 @@ pub(super) fn reporters(
     } else {
         fanout.add(Box::new(Plain::new(human, streams)));
     }
-    if let Some(format) = output.format {
+    let document = output.format.map(|format| {
         let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
         let format = match format {
             OutputFormat::Json => Format::Json,
             OutputFormat::Yaml => Format::Yaml,
         };
         let fold = DocumentFold::new(kind, clock.started_at(), options_document(drain));
-        fanout.add(Box::new(DocumentWriter::new(fold, format, Box::new(std::io::stdout()))));
-    }
-    if let Some(file) = &output.events_file {
-        let out: Box<dyn Write> = match file {
-            settings::EventsFile::Stdout => Box::new(std::io::stdout()),
-            settings::EventsFile::Path(path) => {
-                let file = File::create(path).map_err(|error| {
-                    CliError::new(ErrorKind::Usage, format!("cannot write the events file {}", path.display()))
-                        .hint("give a path that can be written, or leave --events-file out")
-                        .caused_by(error)
-                })?;
-                Box::new(BufWriter::new(file))
+        DocumentWriter::new(fold, format, Box::new(std::io::stdout()))
+    });
+    let events = match output.events_file.as_ref().map(events_out).transpose() {
+        Ok(events) => events,
+        Err(error) => {
+            // This is an end too, and every end has its document.
+            if let Some(mut document) = document {
+                document.event(&DrainEvent { seq: 1, elapsed_ms: 0, kind: ended(error.exit_code(), Some(&error)) });
+                document.finish();
             }
-        };
+            return Err(error);
+        }
+    };
+    if let Some(document) = document {
+        fanout.add(Box::new(document));
+    }
+    if let Some(out) = events {
         fanout.add(Box::new(EventsFile::new(out, clock.started_at())));
     }
     Ok(Box::new(fanout))
+}
+
+/// Where the events go.
+fn events_out(file: &settings::EventsFile) -> Result<Box<dyn Write>, CliError> {
+    match file {
+        settings::EventsFile::Stdout => Ok(Box::new(std::io::stdout())),
+        settings::EventsFile::Path(path) => {
+            let file = File::create(path).map_err(|error| {
+                CliError::new(ErrorKind::Usage, format!("cannot write the events file {}", path.display()))
+                    .hint("give a path that can be written, or leave --events-file out")
+                    .caused_by(error)
+            })?;
+            Ok(Box::new(BufWriter::new(file)))
+        }
+    }
+}
+
+/// The last event of a run.
+fn ended(exit: ExitCode, error: Option<&CliError>) -> EventKind {
+    let hints = error.map(|e| e.hints().to_vec()).unwrap_or_default();
+    EventKind::Ended { exit_code: exit.code(), error: error.map(CliError::full_message), hints }
 }
 
 /// The options of a drain as the document shows them.

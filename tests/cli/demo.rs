@@ -16,6 +16,8 @@ fn both_commands_end_as_the_script_says() {
     let run = run(command);
     assert_eq!(run.code(), 0, "{}", run.text());
     assert_eq!(run.stdout.matches("=== exit code 3 (blocked").count(), 2, "{}", run.text());
-    assert!(run.stdout.contains("virtualmachine.kubevirt.io/db-0 restarted"), "{}", run.text());
-    assert!(run.stdout.contains("virtualmachine.kubevirt.io/web-1 migrated"), "{}", run.text());
+    assert!(run.stdout.contains("Preview of draining node-0 (nothing was changed)"), "{}", run.text());
+    assert!(run.stdout.contains("\nnode/node-0 cordoned\n"), "{}", run.text());
+    let gone = run.stdout.lines().filter(|line| line.starts_with("pod/web-") && line.ends_with(" evicted"));
+    assert_eq!(gone.count(), 4, "{}", run.text());
 }

@@ -68,6 +68,41 @@ fn while_the_node_is_cordoned() {
     ");
 }
 
+#[test]
+#[ignore = "src/machine: a cordon that is under way at the end counts as not set"]
+fn a_cordon_under_way_is_not_denied() {
+    let cluster = Cluster::scenario("plain");
+    cluster.sim.fault(Fault::on("PATCH", "/nodes", Then::SlowAnswer(std::time::Duration::from_secs(60))));
+    let running = cluster.begin(&["node-0"]);
+    until("the cordon", || cluster.cordoned() == ["node-0"]);
+    running.signal("INT");
+    let run = running.end();
+    assert!(!run.stderr.contains("it is not cordoned"), "{}", run.text());
+}
+
+#[test]
+#[ignore = "src/report: the first signal ends the run at once, there is nothing for a second one to do"]
+fn nothing_is_said_of_a_second_signal() {
+    let cluster = Cluster::slow();
+    let running = cluster.begin(&["node-0"]);
+    running.wait_stderr("stopping");
+    running.signal("INT");
+    let run = running.end();
+    assert!(!run.stderr.contains("a second signal"), "{}", run.text());
+}
+
+#[test]
+#[ignore = "src/report: a signal before the first write does not say that nothing was changed"]
+fn a_signal_before_the_first_write_says_so() {
+    let cluster = Cluster::scenario("plain");
+    cluster.sim.fault(Fault::on("GET", "/pods", Then::Hang));
+    let running = cluster.begin(&["node-0"]);
+    cluster.wait_request("GET", "/api/v1/pods");
+    running.signal("INT");
+    let run = running.end();
+    assert!(run.stderr.contains("nothing was changed"), "{}", run.text());
+}
+
 /// Interrupts a drain whose budget lets one of four pods go at a time.
 fn midway(name: &str, number: i32) {
     let cluster = Cluster::plain(|world| {
