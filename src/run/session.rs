@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use serde_json::json;
 
 use super::clock::Clock;
-use super::terminal::Terminal;
+use super::terminal::{Terminal, draw_target};
 use crate::error::{CliError, ErrorKind};
 use crate::event::{DrainEvent, EventKind};
 use crate::exit::ExitCode;
@@ -89,7 +89,7 @@ pub(super) fn reporters(
             let (rows, columns) = console::Term::stderr().size();
             (usize::from(rows), usize::from(columns))
         });
-        fanout.add(Box::new(Screen::new(human, streams, indicatif::ProgressDrawTarget::stderr(), size)));
+        fanout.add(Box::new(Screen::new(human, streams, draw_target(), size)));
     } else {
         fanout.add(Box::new(Plain::new(human, streams)));
     }

@@ -1,6 +1,9 @@
 //! What the process is attached to: its streams, their looks, and the one question.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+
+use console::Term;
+use indicatif::{ProgressDrawTarget, TermLike};
 
 use crate::error::CliError;
 use crate::exit::ExitCode;
@@ -25,10 +28,13 @@ impl Terminal {
     /// The process's own streams.
     pub fn of_process() -> Self {
         Self {
-            stdin: std::io::stdin().is_terminal(),
-            stdout: std::io::stdout().is_terminal(),
-            stderr: std::io::stderr().is_terminal(),
-            color: ColorEnv { no_color: std::env::var_os("NO_COLOR").is_some(), term: std::env::var("TERM").ok() },
+            stdin: io::stdin().is_terminal(),
+            stdout: io::stdout().is_terminal(),
+            stderr: io::stderr().is_terminal(),
+            color: ColorEnv {
+                no_color: std::env::var_os("NO_COLOR").is_some(),
+                term: std::env::var("TERM").ok(),
+            },
         }
     }
 
@@ -40,8 +46,8 @@ impl Terminal {
             settings::ColorChoice::Never => ColorChoice::Never,
         };
         Streams {
-            stdout: Box::new(std::io::stdout()),
-            stderr: Box::new(std::io::stderr()),
+            stdout: Box::new(io::stdout()),
+            stderr: Box::new(io::stderr()),
             stdout_color: use_color(choice, &self.color, self.stdout),
             stderr_color: use_color(choice, &self.color, self.stderr),
             stderr_is_terminal: self.stderr,
@@ -60,7 +66,7 @@ impl Terminal {
 
     /// Prints data.
     pub fn print(&self, text: &str) -> ExitCode {
-        let mut out = std::io::stdout().lock();
+        let mut out = io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         ExitCode::Done
     }
@@ -73,11 +79,67 @@ impl Terminal {
     }
 }
 
+/// Pictures a second at most; a screen has fewer.
+const PICTURES: u8 = 20;
+
+/// The terminal on stderr, to draw on.
+pub(super) fn draw_target() -> ProgressDrawTarget {
+    ProgressDrawTarget::term_like_with_hz(Box::new(Canvas(Term::buffered_stderr())), PICTURES)
+}
+
+/// A terminal on which the cursor rests at the left of the picture's last row. indicatif leaves it at the right end,
+/// where the echo of a `^C` moves it to the next row; the picture would then be cleared a row too low.
+#[derive(Debug)]
+struct Canvas(Term);
+
+impl TermLike for Canvas {
+    fn width(&self) -> u16 {
+        self.0.size().1
+    }
+
+    fn height(&self) -> u16 {
+        self.0.size().0
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_up(n)
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_down(n)
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_right(n)
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.0.move_cursor_left(n)
+    }
+
+    fn write_line(&self, s: &str) -> io::Result<()> {
+        self.0.write_line(s)
+    }
+
+    fn write_str(&self, s: &str) -> io::Result<()> {
+        self.0.write_str(s)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.0.clear_line()
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.write_str("\r")?;
+        self.0.flush()
+    }
+}
+
 /// Reads one line of stdin, without its end; empty at the end of the input.
 pub(super) async fn read_line() -> String {
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
-        let _ = std::io::stdin().read_line(&mut line);
+        let _ = io::stdin().read_line(&mut line);
         line
     });
     line.await.unwrap_or_default().trim_end_matches(['\r', '\n']).to_owned()

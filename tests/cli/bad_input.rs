@@ -337,7 +337,10 @@ fn a_kubeconfig_that_is_no_yaml() {
     let file = home.file("kubeconfig", "clusters: [\nusers:\n- name: a\n  user: {token: geheim}\n");
     let text = unusable(&home, &file, &["node-0"]);
     assert!(!text.contains("geheim"), "{text}");
-    assert!(text.starts_with("------- stderr -------\nerror: the kubeconfig FOLDER/kubeconfig is not valid: "), "{text}");
+    assert!(
+        text.starts_with("------- stderr -------\nerror: the kubeconfig FOLDER/kubeconfig is not valid: "),
+        "{text}"
+    );
 }
 
 #[test]

@@ -8,7 +8,13 @@ use crate::tool::{PROGRAM, Run, run};
 
 /// Runs kubectl with the program and its completion helper on PATH; `None` where there is no kubectl.
 fn kubectl(cluster: &Cluster, args: &[&str]) -> Option<Run> {
-    if Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+    if Command::new("kubectl")
+        .args(["version", "--client"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_err()
+    {
         skipped("there is no kubectl on PATH");
         return None;
     }

@@ -87,7 +87,8 @@ fn the_server_speaks_html() {
 
 #[test]
 fn a_proxy_answers_with_a_page_of_its_own() {
-    let server = Server::http(Answer::http("502 Bad Gateway", "text/html", "<html><body>upstream failed</body></html>"));
+    let server =
+        Server::http(Answer::http("502 Bad Gateway", "text/html", "<html><body>upstream failed</body></html>"));
     let run = drain(&format!("http://{}", server.address), "", &[]);
     assert_eq!(run.code(), 6, "{}", run.text());
     assert_snapshot!(run.text(), @"

@@ -87,8 +87,8 @@ impl Terminal {
 
     /// Waits until the screen shows all of these texts at once, and gives it.
     pub(crate) fn shows(&self, texts: &[&str]) -> String {
-        let all = |seen: &Seen| texts.iter().all(|text| seen.screen.screen().contents().contains(text));
-        self.wait(&format!("{texts:?}"), all).screen.screen().contents()
+        let all = |seen: &Seen| texts.iter().all(|text| picture(seen).contains(text));
+        picture(&self.wait(&format!("{texts:?}"), all))
     }
 
     fn wait(&self, what: &str, holds: impl Fn(&Seen) -> bool) -> MutexGuard<'_, Seen> {
@@ -99,19 +99,18 @@ impl Terminal {
             .1
             .wait_timeout_while(seen, PATIENCE, |seen| !holds(seen) && !over(seen))
             .unwrap_or_else(PoisonError::into_inner);
-        let screen = seen.screen.screen().contents();
-        assert!(!late.timed_out() && holds(&seen), "never seen: {what}; {:?}\n{screen}", seen.status);
+        let screen = || picture(&seen);
+        assert!(!late.timed_out() && holds(&seen), "never seen: {what}; {:?}\n{}", seen.status, screen());
         seen
     }
 
     /// Waits for the end.
     pub(crate) fn end(self) -> Left {
         let seen = self.wait("the end", |seen| seen.closed && seen.status.is_some());
-        let screen = seen.screen.screen();
         Left {
-            screen: screen.contents(),
+            screen: picture(&seen),
             raw: String::from_utf8_lossy(&seen.raw).into_owned(),
-            cursor: !screen.hide_cursor(),
+            cursor: !seen.screen.screen().hide_cursor(),
             status: seen.status.clone().unwrap(),
         }
     }
@@ -123,6 +122,13 @@ impl Drop for Terminal {
             let _ = self.killer.kill();
         }
     }
+}
+
+/// The rows of the screen, as one would read them: a row that fills the width does not run into the next.
+fn picture(seen: &Seen) -> String {
+    let screen = seen.screen.screen();
+    let rows: Vec<String> = screen.rows(0, screen.size().1).map(|row| row.trim_end().to_owned()).collect();
+    rows.join("\n").trim_end().to_owned()
 }
 
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {

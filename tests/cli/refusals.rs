@@ -24,7 +24,8 @@ fn denied_list(scenario: &'static str, group: &str, resource: &str) {
     assert_eq!(run.stdout, "", "{}", run.text());
     let errors: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
     assert_eq!(errors.len(), 1, "{}", run.text());
-    let words = format!("User \"admin\" cannot list resource \"{resource}\" in API group \"{group}\" at the cluster scope");
+    let words =
+        format!("User \"admin\" cannot list resource \"{resource}\" in API group \"{group}\" at the cluster scope");
     assert!(errors[0].contains(&words), "{}", run.text());
     assert!(errors[0].contains("nothing was changed"), "{}", run.text());
 }
@@ -205,9 +206,8 @@ fn the_flags_that_the_refusals_name_let_the_drain_go_on() {
 
 #[test]
 fn a_refusal_of_the_second_node_leaves_the_first_alone() {
-    let cluster = Cluster::plain(|world| {
-        world.deployment("shop", "web", 1).on("node-1").pod("shop", "bare", PodSpec::new())
-    });
+    let cluster =
+        Cluster::plain(|world| world.deployment("shop", "web", 1).on("node-1").pod("shop", "bare", PodSpec::new()));
     let run = cluster.run(&["node-0", "node-1"]);
     cluster.nothing_changed();
     assert_eq!(run.code(), 4, "{}", run.text());
