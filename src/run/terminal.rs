@@ -56,12 +56,12 @@ impl Terminal {
 
     /// Columns of stdout, where it is a terminal.
     pub fn stdout_width(&self) -> Option<usize> {
-        self.stdout.then(|| usize::from(console::Term::stdout().size().1))
+        self.stdout.then(|| usize::from(Term::stdout().size().1))
     }
 
     /// Columns of stderr, where it is a terminal.
     pub fn stderr_width(&self) -> Option<usize> {
-        self.stderr.then(|| usize::from(console::Term::stderr().size().1))
+        self.stderr.then(|| usize::from(Term::stderr().size().1))
     }
 
     /// Prints data.

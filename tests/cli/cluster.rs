@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use safe_drain_sim::scenario::{self, Settings};
 use safe_drain_sim::{Options, PodSpec, Recorded, Sim, Vm, World};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::tool::{Home, Run, Running, run, start, until};
@@ -37,6 +38,7 @@ impl Cluster {
             });
         });
         let (sim, address) = started.recv().unwrap();
+        until("pods and VMs that run", || is_settled(&sim));
         let home = Home::new();
         let kubeconfig = home.file("kubeconfig", &kubeconfig(&format!("http://{address}"), "", "{}"));
         Self { sim, home, kubeconfig, stop: Some(stop), thread: Some(thread) }
@@ -146,6 +148,16 @@ impl Drop for Cluster {
         drop(self.stop.take());
         let _ = self.thread.take().map(JoinHandle::join);
     }
+}
+
+/// True when everything that was built has come up.
+fn is_settled(sim: &Sim) -> bool {
+    let pods = sim.list("Pod").iter().all(|pod| pod["status"]["phase"] != "Pending");
+    let judged = |vmi: &Value| {
+        let conditions = vmi["status"]["conditions"].as_array();
+        conditions.is_some_and(|all| all.iter().any(|condition| condition["type"] == "LiveMigratable"))
+    };
+    pods && sim.list("VirtualMachineInstance").iter().all(|vmi| vmi["status"]["phase"] == "Running" && judged(vmi))
 }
 
 /// A kubeconfig with one context, `sim`; `cluster` and `user` are more YAML for the two.

@@ -48,8 +48,12 @@ impl Terminal {
         command.env_clear();
         command.cwd(home.path());
         command.env("TERM", "xterm-256color");
-        home.environment(kubeconfig).into_iter().for_each(|(name, value)| command.env(name, value));
-        environment.iter().for_each(|(name, value)| command.env(name, value));
+        for (name, value) in home.environment(kubeconfig) {
+            command.env(name, value);
+        }
+        for (name, value) in environment {
+            command.env(name, value);
+        }
         let mut child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let killer = child.clone_killer();

@@ -111,7 +111,7 @@ fn midway(name: &str, number: i32) {
     });
     let running = cluster.begin(&["node-0"]);
     running.wait_stdout("evicting pod");
-    cluster.wait_request("POST", "/eviction");
+    running.wait_stderr(" is stopping");
     running.signal(name);
     let run = running.end();
     assert_eq!(run.signal(), Some(number), "{}", run.text());
@@ -126,7 +126,7 @@ fn midway(name: &str, number: i32) {
     cluster.wait_elapsed(std::time::Duration::from_millis(300));
     assert_eq!(cluster.evictions(), before);
     assert_eq!(cluster.cordoned(), ["node-0"]);
-    assert!(run.stderr.contains("still stopping") || run.stderr.contains("goes on"), "{}", run.text());
+    assert!(run.stderr.contains("accepted, still stopping"), "{}", run.text());
 }
 
 #[test]
@@ -142,6 +142,20 @@ fn a_termination_midway() {
 #[test]
 fn a_hang_up_midway() {
     midway("HUP", 1);
+}
+
+#[test]
+#[ignore = "src/machine: an eviction without an answer at the end counts as not reached; it may have been accepted"]
+fn an_eviction_under_way_is_not_denied() {
+    let cluster = Cluster::slow();
+    let minute = std::time::Duration::from_secs(60);
+    cluster.sim.fault(Fault::on("POST", "/eviction", Then::SlowAnswer(minute)));
+    let running = cluster.begin(&["node-0"]);
+    until("the eviction", || cluster.evictions() == 1);
+    running.wait_stdout("evicting pod");
+    running.signal("INT");
+    let run = running.end();
+    assert!(!run.stderr.contains("not reached yet"), "{}", run.text());
 }
 
 #[test]

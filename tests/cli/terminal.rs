@@ -1,6 +1,7 @@
 //! On a terminal: the one question, and the live screen.
 
 use insta::assert_snapshot;
+use regex::Regex;
 use safe_drain_sim::{Options, Sim, Vm};
 
 use crate::cluster::Cluster;
@@ -99,6 +100,7 @@ fn one_question_for_all_nodes() {
 
 #[test]
 fn the_question_has_no_colour_where_none_is_wanted() {
+    let coloured = Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
     for (args, environment) in [
         (&["node-0"][..], &[("NO_COLOR", "1")][..]),
         (&["node-0", "--color=never"], &[]),
@@ -110,7 +112,6 @@ fn the_question_has_no_colour_where_none_is_wanted() {
         terminal.types("n\r");
         let left = terminal.end();
         assert!(left.raw.contains(QUESTION), "{:?}", left.raw);
-        let coloured = regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap();
         assert!(!coloured.is_match(&left.raw), "{:?}", left.raw);
     }
 }
