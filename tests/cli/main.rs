@@ -28,3 +28,4 @@ mod streams;
 mod terminal;
 mod tls;
 mod tool;
+mod trouble;
