@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use rustix::process::Signal;
 use safe_drain_sim::Rule;
 use serde_json::Value;
 
@@ -92,7 +93,7 @@ fn an_interrupt() {
     let cluster = Cluster::slow();
     let running = cluster.begin(&["node-0", "-o", "json"]);
     running.wait_stderr("evicting pod");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert_eq!(run.signal(), Some(2), "{}", run.text());
     let document = document(&run, 130);
@@ -108,7 +109,7 @@ fn an_interrupt_before_the_plan() {
     let file = home.file("kubeconfig", &kubeconfig(&format!("http://{}", server.address), "", "{}"));
     let running = start(home.tool(&file, &["node-0", "-o", "json"]));
     crate::tool::until("the first request", || !server.requests().is_empty());
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert_eq!(run.signal(), Some(2), "{}", run.text());
     assert_eq!(document(&run, 130)["changed"], false);

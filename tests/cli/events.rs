@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -69,7 +70,7 @@ fn a_signal_ends_the_events_too() {
     let cluster = Cluster::slow();
     let running = cluster.begin(&["node-0", "--events-file", "-"]);
     running.wait_stdout("pod-evicting");
-    running.signal("TERM");
+    running.signal(Signal::TERM);
     let run = running.end();
     let events = events(&run.stdout, 143);
     assert!(events.iter().any(|event| event["event"] == "stopped"), "{}", run.text());
@@ -82,7 +83,7 @@ fn events_can_be_followed_while_the_drain_runs() {
     running.wait_stdout("evicting pod");
     let path = cluster.home.path().join("events.jsonl");
     crate::tool::until("the event in the file", || read(&path).contains("\"event\":\"pod-evicting\""));
-    running.signal("INT");
+    running.signal(Signal::INT);
     running.end();
     events(&read(&path), 130);
 }

@@ -1,6 +1,7 @@
 //! Signals: the process ends by the signal itself, soon, without another write, and says what goes on without it.
 
 use insta::assert_snapshot;
+use rustix::process::Signal;
 use safe_drain_sim::{Fault, PodSpec, Then};
 use serde_json::json;
 
@@ -10,13 +11,13 @@ use crate::tool::{Home, PROGRAM, start, until};
 
 #[test]
 fn before_there_is_a_plan() {
-    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+    for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15), (Signal::HUP, 1)] {
         let server = Server::http(Answer::Silence);
         let home = Home::new();
         let file = home.file("kubeconfig", &kubeconfig(&format!("http://{}", server.address), "", "{}"));
         let running = start(home.tool(&file, &["node-0"]));
         until("the first request", || !server.requests().is_empty());
-        running.signal(name);
+        running.signal(signal);
         let run = running.end();
         assert_eq!(run.signal(), Some(number), "{}", run.text());
         assert_eq!(run.stdout, "");
@@ -30,7 +31,7 @@ fn while_the_cluster_is_read() {
     cluster.sim.fault(Fault::on("GET", "/pods", Then::Hang));
     let running = cluster.begin(&["node-0"]);
     cluster.wait_request("GET", "/api/v1/pods");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert_eq!(run.signal(), Some(2), "{}", run.text());
     cluster.nothing_changed();
@@ -47,7 +48,7 @@ fn while_the_node_is_cordoned() {
     cluster.sim.fault(Fault::on("PATCH", "/nodes", Then::Hang));
     let running = cluster.begin(&["node-0"]);
     cluster.wait_request("PATCH", "/nodes/node-0");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert_eq!(run.signal(), Some(2), "{}", run.text());
     assert_eq!(cluster.evictions(), 0);
@@ -75,7 +76,7 @@ fn a_cordon_under_way_is_not_denied() {
     cluster.sim.fault(Fault::on("PATCH", "/nodes", Then::SlowAnswer(std::time::Duration::from_secs(60))));
     let running = cluster.begin(&["node-0"]);
     until("the cordon", || cluster.cordoned() == ["node-0"]);
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert!(!run.stderr.contains("it is not cordoned"), "{}", run.text());
 }
@@ -86,7 +87,7 @@ fn nothing_is_said_of_a_second_signal() {
     let cluster = Cluster::slow();
     let running = cluster.begin(&["node-0"]);
     running.wait_stderr("stopping");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert!(!run.stderr.contains("a second signal"), "{}", run.text());
 }
@@ -98,13 +99,13 @@ fn a_signal_before_the_first_write_says_so() {
     cluster.sim.fault(Fault::on("GET", "/pods", Then::Hang));
     let running = cluster.begin(&["node-0"]);
     cluster.wait_request("GET", "/api/v1/pods");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert!(run.stderr.contains("nothing was changed"), "{}", run.text());
 }
 
 /// Interrupts a drain whose budget lets one of four pods go at a time.
-fn midway(name: &str, number: i32) {
+fn midway(signal: Signal, number: i32) {
     let cluster = Cluster::plain(|world| {
         let pod = PodSpec::new().annotation("lab/stop", "3000s").grace(3000);
         world.deployment_with("shop", "slow", 4, pod).pdb("shop", "slow", "slow", json!({"maxUnavailable": 1}))
@@ -112,7 +113,7 @@ fn midway(name: &str, number: i32) {
     let running = cluster.begin(&["node-0"]);
     running.wait_stdout("evicting pod");
     running.wait_stderr(" is stopping");
-    running.signal(name);
+    running.signal(signal);
     let run = running.end();
     assert_eq!(run.signal(), Some(number), "{}", run.text());
     let before = cluster.evictions();
@@ -131,17 +132,17 @@ fn midway(name: &str, number: i32) {
 
 #[test]
 fn an_interrupt_midway() {
-    midway("INT", 2);
+    midway(Signal::INT, 2);
 }
 
 #[test]
 fn a_termination_midway() {
-    midway("TERM", 15);
+    midway(Signal::TERM, 15);
 }
 
 #[test]
 fn a_hang_up_midway() {
-    midway("HUP", 1);
+    midway(Signal::HUP, 1);
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn an_eviction_under_way_is_not_denied() {
     let running = cluster.begin(&["node-0"]);
     until("the eviction", || cluster.evictions() == 1);
     running.wait_stdout("evicting pod");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert!(!run.stderr.contains("not reached yet"), "{}", run.text());
 }
@@ -164,7 +165,7 @@ fn what_an_interrupt_says() {
     let running = cluster.begin(&["node-0"]);
     cluster.wait_request("POST", "/eviction");
     running.wait_stderr("stopping");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert_snapshot!(run.text(), @"
     node/node-0 cordoned
@@ -191,7 +192,7 @@ fn what_an_interrupt_says_of_a_migration() {
     let cluster = Cluster::kubevirt(|world| world.vm("tenant-a", safe_drain_sim::Vm::new("web-1").migration("hang")));
     let running = cluster.begin(&["node-0"]);
     running.wait_stderr("migrating");
-    running.signal("INT");
+    running.signal(Signal::INT);
     let run = running.end();
     assert_eq!(run.signal(), Some(2), "{}", run.text());
     assert_snapshot!(run.text(), @"
@@ -231,7 +232,7 @@ fn a_shell_loop_over_nodes_stops() {
         let running = start(command);
         running.wait_stderr("draining node-0");
         cluster.wait_request("POST", "/eviction");
-        running.signal_group("INT");
+        running.signal_group(Signal::INT);
         let run = running.end();
         assert_eq!(run.signal(), Some(2), "{shell}: {}", run.text());
         assert!(!run.stdout.contains("after the loop"), "{shell}: {}", run.text());

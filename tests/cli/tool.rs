@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use regex::Regex;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
 /// How long anything may take that a test waits for. Only a failing test gets there.
@@ -90,7 +91,7 @@ struct Said {
 /// A child that runs. It is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pid: u32,
+    pid: Pid,
     said: Arc<(Mutex<Said>, Condvar)>,
 }
 
@@ -113,7 +114,7 @@ impl Running {
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         collect(stdout, Arc::clone(&said), |said| &mut said.stdout);
         collect(stderr, Arc::clone(&said), |said| &mut said.stderr);
-        let pid = child.id();
+        let pid = Pid::from_child(&child);
         let waiter = Arc::clone(&said);
         thread::spawn(move || {
             let status = child.wait().unwrap();
@@ -145,14 +146,14 @@ impl Running {
         assert!(!late.timed_out() && holds(&said), "never seen: {what}; {:?}\n{}", said.status, shown());
     }
 
-    /// Sends a signal by its name.
-    pub(crate) fn signal(&self, name: &str) {
-        kill(name, &self.pid.to_string());
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).unwrap();
     }
 
     /// Sends a signal to the whole group, as a terminal does at Ctrl-C.
-    pub(crate) fn signal_group(&self, name: &str) {
-        kill(name, &format!("-{}", self.pid));
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        kill_process_group(self.pid, signal).unwrap();
     }
 
     /// Waits for the end and gives everything that was said.
@@ -167,7 +168,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if lock(&self.said.0).status.is_none() {
-            kill("KILL", &format!("-{}", self.pid));
+            let _ = kill_process_group(self.pid, Signal::KILL);
         }
     }
 }
@@ -178,10 +179,6 @@ fn lock(said: &Mutex<Said>) -> MutexGuard<'_, Said> {
 
 fn contains(bytes: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(bytes).contains(text)
-}
-
-fn kill(name: &str, whom: &str) {
-    let _ = Command::new("kill").args(["-s", name, "--", whom]).stderr(Stdio::null()).status();
 }
 
 fn collect(

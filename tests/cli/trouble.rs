@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use safe_drain_sim::{Fault, PodSpec, Then};
 
 use crate::cluster::Cluster;
@@ -70,7 +71,7 @@ fn a_credential_plugin_that_hangs_can_be_interrupted() {
     let kubeconfig = with_plugin(&cluster, "exec sleep 600");
     let running = start(cluster.home.tool(&kubeconfig, &["node-0"]));
     until("the plugin", || plugin_runs(&cluster) == 1);
-    running.signal_group("INT");
+    running.signal_group(Signal::INT);
     let run = running.end();
     assert_eq!(run.signal(), Some(2), "{}", run.text());
     assert!(cluster.sim.requests().is_empty());
