@@ -215,12 +215,12 @@ pub fn settle(plan: &mut Plan, options: &ConsentOptions) -> Decision {
         }
         return Decision::Refuse(refusals);
     }
-    if pending.is_empty() { Decision::Go } else { Decision::Ask(question(plan, options)) }
+    if pending.is_empty() { Decision::Go } else { Decision::Ask(question(plan, *options)) }
 }
 
 /// Applies a `y`: what the question did not show stays and blocks.
 pub fn grant(plan: &mut Plan, question: &Question, options: &ConsentOptions) -> Consent {
-    let consent = Consent::by_flags(options.clone()).with_yes(question);
+    let consent = Consent::by_flags(*options).with_yes(question);
     for item in items(plan) {
         consent.apply(item);
     }
@@ -317,7 +317,7 @@ fn refusals(plan: &Plan) -> Vec<Refusal> {
     refusals
 }
 
-fn question(plan: &Plan, options: &ConsentOptions) -> Question {
+fn question(plan: &Plan, options: ConsentOptions) -> Question {
     let mut question = Question { nodes: plan.nodes.iter().map(|n| n.node.clone()).collect(), ..Question::default() };
     for node in &plan.nodes {
         for item in &node.vms {
@@ -340,7 +340,7 @@ fn question(plan: &Plan, options: &ConsentOptions) -> Question {
                 vmi_uid: item.vmi_uid.clone(),
                 because: item.row.because.clone(),
                 data_loss: item.row.data_loss.clone(),
-                asks: item.consent.filter(|kind| item.action != VmAction::Leave && cell(*kind, options) == Cell::Ask),
+                asks: item.consent.filter(|kind| item.action != VmAction::Leave && cell(*kind, &options) == Cell::Ask),
             });
         }
     }

@@ -6,56 +6,75 @@
 
 use super::{PodAction, PodItem, VmAction, VmItem};
 use crate::answer::{EvictionAnswer, RestartAnswer};
+use crate::facts::{Index, Key};
 use crate::outcome::{PodOutcome, VmOutcome};
 
 /// An eviction of a pod that is no VM was probed.
 pub fn pod(item: &mut PodItem, answer: &EvictionAnswer) {
-    match answer {
-        EvictionAnswer::Accepted | EvictionAnswer::ProbeImpossible { .. } => {}
-        EvictionAnswer::Gone | EvictionAnswer::PodReplaced => {
-            item.row.because = "gone already".to_owned();
-        }
-        _ => {
-            let blocks = answer.waiting_helps() == Some(false);
-            if item.row.outcome == PodOutcome::Blocks {
-                return;
-            }
-            item.row.outcome = if blocks { PodOutcome::Blocks } else { PodOutcome::Waits };
-            item.row.cause = answer.cause();
-            item.row.waiting_helps = Some(!blocks);
-            item.row.because = format!("the server says: {}", answer.describe());
-            if blocks {
-                item.action = PodAction::Leave;
-            }
-        }
+    if matches!(answer, EvictionAnswer::Gone | EvictionAnswer::PodReplaced) {
+        item.row.because = "gone already".to_owned();
+        return;
+    }
+    let foreseen = matches!(answer, EvictionAnswer::Accepted | EvictionAnswer::ProbeImpossible { .. });
+    if foreseen || item.row.outcome == PodOutcome::Blocks {
+        return;
+    }
+    let blocks = answer.waiting_helps() == Some(false);
+    item.row.outcome = if blocks { PodOutcome::Blocks } else { PodOutcome::Waits };
+    item.row.cause = answer.cause();
+    item.row.waiting_helps = Some(!blocks);
+    item.row.because = format!("the server says: {}", answer.describe());
+    if blocks {
+        item.action = PodAction::Leave;
     }
 }
 
 /// An eviction of a launcher was probed.
-pub fn vm(item: &mut VmItem, answer: &EvictionAnswer) {
-    let foreseen = match (item.action, answer) {
-        (
-            VmAction::Migrate | VmAction::AwaitOwner,
-            EvictionAnswer::VmEvacuating { .. } | EvictionAnswer::VmMigrationTarget,
-        )
-        | (VmAction::ShutDown, EvictionAnswer::Accepted)
-        | (_, EvictionAnswer::ProbeImpossible { .. } | EvictionAnswer::Gone | EvictionAnswer::PodReplaced) => true,
-        _ => false,
-    };
-    if foreseen {
+///
+/// KubeVirt 1.5 and older guard a migratable VM with a budget of its own, which refuses every eviction: there it is that
+/// refusal that stands for the migration.
+pub fn vm(item: &mut VmItem, answer: &EvictionAnswer, index: &Index) {
+    if is_foreseen(item, answer, index) {
         return;
     }
     let blocks = answer.waiting_helps() == Some(false);
     item.row.outcome = if blocks { VmOutcome::Blocks } else { VmOutcome::Waits };
     item.row.cause = answer.cause();
     item.row.waiting_helps = Some(!blocks);
-    item.row.because = match answer {
-        EvictionAnswer::Accepted => "the server would shut it down now, although a migration was expected".to_owned(),
-        _ => format!("the server says: {}", answer.describe()),
+    item.row.because = if *answer == EvictionAnswer::Accepted {
+        "the server would shut it down now, although a migration was expected".to_owned()
+    } else {
+        format!("the server says: {}", answer.describe())
     };
     if blocks {
         item.action = VmAction::Leave;
     }
+}
+
+/// True if the answer is what the forecast's action leads to, or tells nothing about it.
+fn is_foreseen(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
+    let nothing_new =
+        matches!(answer, EvictionAnswer::ProbeImpossible { .. } | EvictionAnswer::Gone | EvictionAnswer::PodReplaced);
+    let as_planned = match item.action {
+        VmAction::Migrate | VmAction::AwaitOwner => {
+            matches!(answer, EvictionAnswer::VmEvacuating { .. } | EvictionAnswer::VmMigrationTarget)
+                || is_own_budget(item, answer, index)
+        }
+        VmAction::ShutDown => *answer == EvictionAnswer::Accepted,
+        VmAction::Restart
+        | VmAction::AwaitCondition
+        | VmAction::AwaitMigration
+        | VmAction::AwaitGone
+        | VmAction::Leave => false,
+    };
+    nothing_new || as_planned
+}
+
+/// True if the budget that refuses is the one that KubeVirt keeps for this VMI.
+fn is_own_budget(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
+    let EvictionAnswer::BudgetExhausted { budget: Some(budget), .. } = answer else { return false };
+    let owner = index.budget(&Key::new(&item.vmi.namespace, budget)).and_then(|b| b.owner.as_ref());
+    owner.is_some_and(|o| o.kind == "VirtualMachineInstance" && o.uid == item.vmi_uid)
 }
 
 /// A restart was probed.

@@ -5,7 +5,7 @@ use futures::stream::iter;
 
 use crate::answer::{EvictionAnswer, RestartAnswer, classify_eviction, classify_restart};
 use crate::cluster::Requests;
-use crate::facts::{Key, PodKey};
+use crate::facts::{Index, Key, PodKey};
 use crate::plan::{Plan, PodAction, VmAction, probed};
 
 enum Question {
@@ -20,7 +20,7 @@ enum Answer {
 }
 
 /// Asks the server about everything that the plan would send, and writes what it said into the rows.
-pub(super) async fn probe(requests: &Requests, plan: &mut Plan, at_a_time: usize) {
+pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, at_a_time: usize) {
     let mut questions = Vec::new();
     for (n, node) in plan.nodes.iter().enumerate() {
         for (i, pod) in node.pods.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) async fn probe(requests: &Requests, plan: &mut Plan, at_a_time: usize
     while let Some((n, i, vm, answer)) = answers.next().await {
         let node = &mut plan.nodes[n];
         match (vm, answer) {
-            (true, Answer::Eviction(answer)) => probed::vm(&mut node.vms[i], &answer),
+            (true, Answer::Eviction(answer)) => probed::vm(&mut node.vms[i], &answer, index),
             (true, Answer::Restart(answer)) => probed::restart(&mut node.vms[i], &answer),
             (false, Answer::Eviction(answer)) => probed::pod(&mut node.pods[i], &answer),
             (false, Answer::Restart(_)) => {}

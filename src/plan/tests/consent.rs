@@ -37,9 +37,9 @@ enum Then {
     Refused,
 }
 
-fn settled(kind: ConsentKind, options: &ConsentOptions) -> (Plan, Decision, Then) {
+fn settled(kind: ConsentKind, options: ConsentOptions) -> (Plan, Decision, Then) {
     let mut plan = planned(&with(kind));
-    let decision = settle(&mut plan, options);
+    let decision = settle(&mut plan, &options);
     let item = vm_of(&plan, "x");
     assert_eq!(item.consent, Some(kind));
     let then = match (&decision, item.action) {
@@ -57,7 +57,7 @@ fn row(question_possible: bool, restart_stale: RestartStale, allow_vm_down: bool
     let options = ConsentOptions { question_possible, restart_stale, allow_vm_down };
     let kinds = [ConsentKind::Restart, ConsentKind::RestartDown, ConsentKind::EvictDown];
     for (kind, expected) in kinds.into_iter().zip(expected) {
-        let (plan, _, then) = settled(kind, &options);
+        let (plan, _, then) = settled(kind, options);
         assert_eq!(then, expected, "{kind:?} under {options:?}");
         match then {
             Stays => assert_eq!(would_exit(&plan), 3),
@@ -143,13 +143,13 @@ fn no_question_always_allow_down() {
 #[test]
 fn what_stays_says_which_flags_would_help() {
     let none = ConsentOptions::default();
-    let (plan, _, _) = settled(ConsentKind::Restart, &none);
+    let (plan, _, _) = settled(ConsentKind::Restart, none);
     let item = &vm_of(&plan, "x").row;
     assert_eq!((item.outcome, item.cause), (VmOutcome::Blocks, Some(Cause::VmNotMigratable)));
     assert_eq!((item.waiting_helps, item.remedy.as_deref()), (Some(false), Some("add --restart-stale")));
-    let (plan, _, _) = settled(ConsentKind::RestartDown, &none);
+    let (plan, _, _) = settled(ConsentKind::RestartDown, none);
     assert_eq!(vm_of(&plan, "x").row.needs, ["--restart-stale", "--allow-vm-down"]);
-    let (plan, decision, _) = settled(ConsentKind::EvictDown, &none);
+    let (plan, decision, _) = settled(ConsentKind::EvictDown, none);
     assert_eq!(vm_of(&plan, "x").row.needs, ["--allow-vm-down"]);
     assert_eq!(vm_of(&plan, "x").row.cause, Some(Cause::ConsentMissing));
     let Decision::Refuse(refusals) = decision else { panic!("not refused") };
