@@ -37,6 +37,9 @@ const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
 /// Answers the one question: gets its text, gives the line that was typed.
 pub type Asker = Box<dyn FnMut(String) -> BoxFuture<'static, String> + Send>;
 
+/// Knows a better spelling for a name.
+pub type Speller = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// What a drain happens in: the cluster, the signals, and somebody who can answer.
 pub struct World {
     /// The cluster.
@@ -50,7 +53,7 @@ pub struct World {
     /// Columns for a question.
     pub width: Option<usize>,
     /// Better spelling for a node that was not found.
-    pub did_you_mean: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub did_you_mean: Speller,
 }
 
 /// Runs a drain on the cluster that the command line names.
@@ -116,7 +119,7 @@ async fn connected(
 /// Runs a drain in that world. Reports its end, but does not finish the reporters.
 pub async fn drain_in(mut world: World, options: &DrainOptions, session: &mut Session) -> ExitCode {
     let prepared = {
-        let prepare = prepare(&world.connection, &world.own_pod_uid, &world.did_you_mean, options, session);
+        let prepare = prepare(&world.connection, world.own_pod_uid.as_ref(), &world.did_you_mean, options, session);
         tokio::select! {
             Some(reason) = world.signals.next() => Err(reason),
             prepared = prepare => Ok(prepared),
@@ -145,7 +148,7 @@ struct Prepared {
 
 async fn prepare(
     connection: &Arc<Connection>,
-    own_pod_uid: &Option<String>,
+    own_pod_uid: Option<&String>,
     did_you_mean: &(dyn Fn(&str) -> Option<String> + Send + Sync),
     options: &DrainOptions,
     session: &mut Session,
@@ -167,7 +170,7 @@ async fn prepare(
         let text = format!("{object} ({what}) cannot be read and is left out: {why}");
         session.emit(EventKind::Noted { warning: true, text });
     }
-    let mut plan_options = plan_options(options, own_pod_uid.clone(), &nodes);
+    let mut plan_options = plan_options(options, own_pod_uid.cloned(), &nodes);
     let mut plan = build(&index, &nodes, &plan_options, session.clock.wall());
     let missing = rights::missing(&connection.requests(), &plan, options, index.kubevirt_installed)
         .await
@@ -288,7 +291,7 @@ async fn preview(mut world: World, options: &DrainOptions, mut prepared: Prepare
         let requests = world.connection.requests();
         tokio::select! {
             Some(reason) = world.signals.next() => return stopped(session, reason),
-            () = probe::probe(&requests, &mut prepared.plan, MAX_IN_FLIGHT) => {}
+            () = probe::probe(&requests, &mut prepared.plan, &prepared.index, MAX_IN_FLIGHT) => {}
         }
     }
     session.emit(EventKind::Planned { nodes: prepared.plan.reports() });

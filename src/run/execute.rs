@@ -47,24 +47,27 @@ pub(super) async fn execute(
         }
         let next = machine.poll_timeout().into_iter().chain(contact.lost_at()).min();
         let wake = clock.moment(next.unwrap_or(Duration::from_secs(3600) + clock.elapsed()));
-        // Not biased: a flood of watch events must not starve signals or the deadline.
+        // In this order, so that a flood of watch events starves neither a signal nor the clock, and runs can be repeated.
         let input = tokio::select! {
+            biased;
             Some(reason) = signals.next() => Input::Stop(reason),
-            Some((id, reply)) = in_flight.next() => Input::Answer { id, reply },
-            item = watches.next(), if watches_open => match item {
-                Some(item) => match contact.seen(item, clock.elapsed()) {
-                    Some(input) => input,
-                    None => continue,
-                },
-                None => {
-                    watches_open = false;
-                    Input::ContactLost
-                }
-            },
             () = sleep_until(wake) => contact.check(clock.elapsed()).unwrap_or(Input::Tick),
             _ = tick.tick() => {
                 reporter.tick(clock.elapsed());
                 continue;
+            }
+            Some((id, reply)) = in_flight.next() => Input::Answer { id, reply },
+            item = watches.next(), if watches_open => {
+                let input = if let Some(item) = item {
+                    contact.seen(item, clock.elapsed())
+                } else {
+                    watches_open = false;
+                    Some(Input::ContactLost)
+                };
+                match input {
+                    Some(input) => input,
+                    None => continue,
+                }
             }
         };
         machine.handle(input, clock.elapsed());

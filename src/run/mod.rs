@@ -17,7 +17,7 @@ mod session;
 mod terminal;
 
 pub use clock::Clock;
-pub use drain::{Asker, World, drain_in};
+pub use drain::{Asker, Speller, World, drain_in};
 pub use session::Session;
 pub use terminal::Terminal;
 

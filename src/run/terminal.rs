@@ -31,10 +31,7 @@ impl Terminal {
             stdin: io::stdin().is_terminal(),
             stdout: io::stdout().is_terminal(),
             stderr: io::stderr().is_terminal(),
-            color: ColorEnv {
-                no_color: std::env::var_os("NO_COLOR").is_some(),
-                term: std::env::var("TERM").ok(),
-            },
+            color: ColorEnv { no_color: std::env::var_os("NO_COLOR").is_some(), term: std::env::var("TERM").ok() },
         }
     }
 
