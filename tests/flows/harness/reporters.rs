@@ -1,0 +1,145 @@
+//! Who listens to a run: the reporters of the command on buffers, and a recorder that can pull strings.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+use safe_drain::event::{DrainEvent, EventKind, StopReason};
+use safe_drain::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
+use safe_drain::report::human::{Human, HumanOptions, Stdout};
+use safe_drain::report::plain::Plain;
+use safe_drain::report::{Fanout, Reporter, Streams};
+use safe_drain::run::Clock;
+use safe_drain::settings::DrainOptions;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What is done at an event.
+enum Deed {
+    Signal(StopReason),
+    Work(Box<dyn FnOnce()>),
+}
+
+/// Something that is done once, at the first event that fits.
+pub(super) struct Hook {
+    fits: Box<dyn Fn(&EventKind) -> bool>,
+    deed: Option<Deed>,
+}
+
+impl Hook {
+    pub(super) fn signal(reason: StopReason, fits: impl Fn(&EventKind) -> bool + 'static) -> Self {
+        Self { fits: Box::new(fits), deed: Some(Deed::Signal(reason)) }
+    }
+
+    pub(super) fn work(fits: impl Fn(&EventKind) -> bool + 'static, work: impl FnOnce() + 'static) -> Self {
+        Self { fits: Box::new(fits), deed: Some(Deed::Work(Box::new(work))) }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Buffer(Rc<RefCell<Vec<u8>>>);
+
+impl Buffer {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.borrow().clone()).expect("UTF-8")
+    }
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What was told.
+pub(super) struct Told {
+    events: Rc<RefCell<Vec<DrainEvent>>>,
+    stdout: Buffer,
+    stderr: Buffer,
+    document: Buffer,
+    reporter: Option<Box<dyn Reporter>>,
+}
+
+impl Told {
+    pub(super) fn new(
+        options: &DrainOptions,
+        clock: &Clock,
+        hooks: Vec<Hook>,
+        tx: UnboundedSender<StopReason>,
+    ) -> Self {
+        let events: Rc<RefCell<Vec<DrainEvent>>> = Rc::default();
+        let (stdout, stderr, document) = (Buffer::default(), Buffer::default(), Buffer::default());
+        let preview = options.dry_run.is_preview();
+        let human = Human::new(HumanOptions {
+            stdout: if preview { Stdout::Preview } else { Stdout::Lines },
+            dry_run: preview,
+            deletes: options.disable_eviction,
+            ..HumanOptions::default()
+        });
+        let streams = Streams {
+            stdout: Box::new(stdout.clone()),
+            stderr: Box::new(stderr.clone()),
+            stdout_color: false,
+            stderr_color: false,
+            stderr_is_terminal: false,
+        };
+        let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
+        let fold = DocumentFold::new(kind, clock.started_at(), json!({}));
+        let mut fanout = Fanout::new();
+        fanout.add(Box::new(Plain::new(human, streams)));
+        fanout.add(Box::new(DocumentWriter::new(fold, Format::Json, Box::new(document.clone()))));
+        fanout.add(Box::new(Recorder { events: events.clone(), hooks, tx }));
+        Self { events, stdout, stderr, document, reporter: Some(Box::new(fanout)) }
+    }
+
+    pub(super) fn reporter(&mut self) -> Box<dyn Reporter> {
+        self.reporter.take().expect("one session")
+    }
+
+    pub(super) fn events(&self) -> Vec<DrainEvent> {
+        self.events.borrow().clone()
+    }
+
+    pub(super) fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    pub(super) fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    pub(super) fn document(&self) -> Value {
+        serde_json::from_str(&self.document.text()).expect("exactly one document")
+    }
+}
+
+struct Recorder {
+    events: Rc<RefCell<Vec<DrainEvent>>>,
+    hooks: Vec<Hook>,
+    tx: UnboundedSender<StopReason>,
+}
+
+impl Reporter for Recorder {
+    fn event(&mut self, event: &DrainEvent) {
+        self.events.borrow_mut().push(event.clone());
+        for hook in &mut self.hooks {
+            if (hook.fits)(&event.kind) {
+                match hook.deed.take() {
+                    Some(Deed::Signal(reason)) => drop(self.tx.send(reason)),
+                    Some(Deed::Work(work)) => work(),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, _elapsed: Duration) {}
+
+    fn finish(&mut self) {}
+}

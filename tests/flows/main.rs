@@ -1,0 +1,23 @@
+//! Whole runs in virtual time against the simulated cluster: what an admin sees, and what reaches the API server.
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests: a broken expectation ends the test at once, and what is printed tells which case of a loop it was"
+)]
+
+mod architecture;
+mod brakes;
+mod budgets;
+mod consent;
+mod harness;
+mod nodes;
+mod plain;
+mod rights;
+mod signals;
+mod snapshots;
+mod switch;
+mod trouble;
+mod vms;

@@ -1,0 +1,370 @@
+//! VMs: how they leave, and what becomes of them.
+
+use safe_drain::event::EventKind;
+use safe_drain::settings::{DryRun, LabelSelector, RestartStale};
+use safe_drain_sim::{Json, Options, PodSpec, Profile, Sim, Vm, World};
+use serde_json::json;
+
+use crate::harness::{drain, secs};
+
+pub const DISK: &str = "DisksNotLiveMigratable";
+
+/// Three nodes, KubeVirt 1.7; what follows is on node-0.
+pub fn cluster(strategy: &str) -> World {
+    with(Profile::V1_7, strategy)
+}
+
+fn with(profile: Profile, strategy: &str) -> World {
+    let eviction_strategy = (!strategy.is_empty()).then(|| strategy.to_owned());
+    Sim::new(Options { kubevirt: Some(profile), eviction_strategy, ..Options::default() }).world().nodes(3).on("node-0")
+}
+
+fn node_of(sim: &Sim, vmi: &str) -> String {
+    let vmi = sim.get("VirtualMachineInstance", "tenant-a", vmi);
+    vmi.map(|v| v.text("/status/nodeName").to_owned()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_migrates_on_every_release() {
+    for profile in [
+        Profile::V1_2,
+        Profile::V1_4,
+        Profile::V1_5,
+        Profile::V1_6_0,
+        Profile::V1_6,
+        Profile::V1_7,
+        Profile::V1_8,
+        Profile::V1_9,
+    ] {
+        for strategy in ["LiveMigrate", "LiveMigrateIfPossible"] {
+            let sim =
+                with(profile, strategy).vm("tenant-a", Vm::new("web-1")).hotplug("tenant-a", "web-1", "hp-1").done();
+            let before = sim.get("VirtualMachineInstance", "tenant-a", "web-1").unwrap();
+            println!("{profile:?} {strategy}");
+            // KubeVirt removes the attachment pod of a launcher that has ended; the simulator leaves that to the test.
+            let run = drain(&sim, "node-0")
+                .at(secs(7), |sim| {
+                    sim.delete("Pod", "tenant-a", "hp-1");
+                })
+                .run()
+                .await;
+            run.exits(0).prints("virtualmachine.kubevirt.io/web-1 migrated\n");
+            let row = run.vm_is("web-1", "migrates", "");
+            let now = sim.get("VirtualMachineInstance", "tenant-a", "web-1").unwrap();
+            assert_eq!(now.uid(), before.uid());
+            assert_eq!(row.text("/nodeAfter"), now.text("/status/nodeName"));
+            assert_ne!(row.text("/nodeAfter"), "node-0");
+            assert!(run.evictions("hp-").is_empty(), "{run}");
+            assert_eq!(run.launcher_evictions("web-1").len(), 1, "one POST per mark\n{run}");
+            assert!(run.elapsed < secs(15), "{:?}\n{run}", run.elapsed);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_cannot_migrate_blocks_on_every_release() {
+    for profile in [Profile::V1_2, Profile::V1_4, Profile::V1_5, Profile::V1_6, Profile::V1_7, Profile::V1_9] {
+        let sim = with(profile, "LiveMigrate").vm("tenant-a", Vm::new("db-0").non_migratable(DISK)).done();
+        let run = drain(&sim, "node-0").run().await;
+        run.exits(3);
+        run.vm_is("db-0", "blocks", "VmNotMigratable");
+        assert!(run.launcher_evictions("db-0").is_empty(), "{run}");
+        assert!(run.elapsed < secs(2), "{:?}", run.elapsed);
+        assert_eq!(node_of(&sim, "db-0"), "node-0");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn always_returns_elsewhere() {
+    for (strategy, vm) in [
+        ("LiveMigrateIfPossible", Vm::new("db-0").non_migratable(DISK)),
+        ("None", Vm::new("db-0")),
+        ("", Vm::new("db-0")),
+        ("None", Vm::new("db-0").non_migratable(DISK)),
+    ] {
+        let sim = cluster(strategy).vm("tenant-a", vm).done();
+        let old = sim.get("VirtualMachineInstance", "tenant-a", "db-0").unwrap().uid().to_owned();
+        let run = drain(&sim, "node-0").run().await;
+        run.exits(0);
+        let row = run.vm_is("db-0", "returns", "");
+        assert_ne!(row.text("/newVmiUid"), old);
+        assert_ne!(node_of(&sim, "db-0"), "node-0");
+        assert_eq!(run.launcher_evictions("db-0").len(), 1);
+        assert!(run.restarts("db-0").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn once_stays_off_only_with_consent() {
+    let world = || cluster("None").vm("tenant-a", Vm::new("job-1").run_strategy("Once")).done();
+    let sim = world();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(4).changed_nothing().says("--allow-vm-down");
+    run.vm_is("job-1", "blocks", "ConsentMissing");
+
+    let sim = world();
+    let run = drain(&sim, "node-0").with(|o| o.allow_vm_down = true).run().await;
+    run.exits(0).says("job-1");
+    run.vm_is("job-1", "stays-off", "StaysOff");
+    assert_eq!(run.launcher_evictions("job-1").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rerun_and_manual_are_restarted_in_place_of_the_eviction() {
+    for strategy in ["RerunOnFailure", "Manual"] {
+        let sim = cluster("None").vm("tenant-a", Vm::new("app-1").run_strategy(strategy)).done();
+        let run = drain(&sim, "node-0").run().await;
+        run.exits(0);
+        run.vm_is("app-1", "restarts", "");
+        assert_eq!(run.restarts("app-1").len(), 1);
+        assert!(run.launcher_evictions("app-1").is_empty());
+        assert_ne!(node_of(&sim, "app-1"), "node-0");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standalone_vmi_ends_for_good() {
+    let world = || cluster("None").vmi("tenant-a", Vm::new("lone-1")).done();
+    let sim = world();
+    drain(&sim, "node-0").run().await.exits(4).changed_nothing();
+    let sim = world();
+    let run = drain(&sim, "node-0").with(|o| o.allow_vm_down = true).run().await;
+    run.exits(0);
+    run.vm_is("lone-1", "stays-off", "StaysOff");
+
+    let sim = cluster("LiveMigrate").vmi("tenant-a", Vm::new("lone-1")).done();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(0);
+    run.vm_is("lone-1", "migrates", "");
+
+    let sim = cluster("LiveMigrate").vmi("tenant-a", Vm::new("lone-1").non_migratable(DISK)).done();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(3);
+    let row = run.vm_is("lone-1", "blocks", "VmNotMigratable");
+    assert!(row.text("/remedy").contains("kubectl delete vmi lone-1"), "{row}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_starts_others() {
+    let sim = cluster("None").vmi_replica_set("tenant-a", "pool", 2, Vm::new("pool")).done();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(0);
+    assert_eq!(run.rows("vms").len(), 2);
+    assert!(run.rows("vms").iter().all(|r| r.text("/outcome") == "returns"), "{run}");
+    let left = sim.list("VirtualMachineInstance");
+    assert!(left.iter().all(|v| v.text("/status/nodeName") != "node-0"), "{run}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_ignores_its_shutdown_takes_its_grace() {
+    let sim = cluster("LiveMigrateIfPossible")
+        .vm("tenant-a", Vm::new("db-0").non_migratable(DISK).ignores_shutdown().grace(40))
+        .done();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(0);
+    run.vm_is("db-0", "returns", "");
+    assert!(run.elapsed >= secs(40), "{:?}", run.elapsed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_shutdown_is_sent_that_cannot_end_in_time() {
+    let sim = cluster("LiveMigrateIfPossible").vm("tenant-a", Vm::new("db-0").non_migratable(DISK).grace(3600)).done();
+    let run = drain(&sim, "node-0").timeout(600).run().await;
+    run.exits(124).says("--timeout=");
+    run.vm_is("db-0", "pending", "GraceTooLong");
+    assert!(run.launcher_evictions("db-0").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_no_other_node_takes_is_not_marked() {
+    let sim = cluster("LiveMigrate")
+        .change("Node", "", "node-0", |n| n.set_label("pool", "gpu"))
+        .vm("tenant-a", Vm::new("gpu-1").node_selector("pool", "gpu"))
+        .vm("tenant-a", Vm::new("web-1"))
+        .done();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(3);
+    run.vm_is("gpu-1", "blocks", "NoMigrationTarget");
+    run.vm_is("web-1", "migrates", "");
+    assert!(run.launcher_evictions("gpu-1").is_empty(), "a mark would block every later eviction");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_node_has_its_disk() {
+    let world = || {
+        cluster("LiveMigrateIfPossible")
+            .volume("tenant-a", "data", "ReadWriteOnce", Some("node-0"))
+            .vm("tenant-a", Vm::new("db-0").claim("data").non_migratable(DISK))
+            .done()
+    };
+    let sim = world();
+    drain(&sim, "node-0").run().await.exits(4).changed_nothing();
+    let sim = world();
+    let run = drain(&sim, "node-0").with(|o| o.allow_vm_down = true).run().await;
+    run.exits(0);
+    run.vm_is("db-0", "down-until-node", "BoundToNode");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guests_own_disk_needs_the_flag_for_lost_data() {
+    let world = || {
+        cluster("LiveMigrateIfPossible")
+            .vm("tenant-a", Vm::new("db-0").empty_disk("scratch").non_migratable(DISK))
+            .done()
+    };
+    let sim = world();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(4).changed_nothing().says("scratch").says("--delete-emptydir-data");
+    let sim = world();
+    let run = drain(&sim, "node-0").with(|o| o.delete_emptydir_data = true).run().await;
+    run.exits(0);
+    assert_eq!(run.vm_is("db-0", "returns", "").list("/dataLoss"), ["scratch"]);
+    // One that migrates keeps its data and needs nothing.
+    let sim = cluster("LiveMigrate").vm("tenant-a", Vm::new("web-1").empty_disk("scratch")).done();
+    drain(&sim, "node-0").run().await.exits(0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_to_the_drained_node_ends_first() {
+    let sim =
+        cluster("LiveMigrate").on("node-1").vm("tenant-a", Vm::new("web-1").annotation("lab/migrate", "20s")).done();
+    sim.update("Node", "", "node-2", |n| n.put("/spec/unschedulable", true));
+    sim.create(json!({"kind": "VirtualMachineInstanceMigration", "metadata": {"name": "m-1", "namespace": "tenant-a"},
+        "spec": {"vmiName": "web-1"}}));
+    tokio::time::sleep(secs(3)).await;
+    sim.update("Node", "", "node-2", |n| n.put("/spec/unschedulable", false));
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(0);
+    run.vm_is("web-1", "migrates", "");
+    assert_ne!(node_of(&sim, "web-1"), "node-0");
+    assert!(run.elapsed > secs(15), "{:?}\n{run}", run.elapsed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_launcher_blocks_and_is_not_deleted() {
+    let ghost = PodSpec::new()
+        .label("kubevirt.io", "virt-launcher")
+        .label("kubevirt.io/created-by", "no-such-uid")
+        .annotation("kubevirt.io/domain", "ghost");
+    let sim =
+        cluster("LiveMigrate").pod("tenant-a", "virt-launcher-ghost-x", ghost).vm("tenant-a", Vm::new("web-2")).done();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(3);
+    let row = run.pod_is("virt-launcher-ghost-x", "blocks", "OrphanLauncher");
+    assert!(row.text("/remedy").contains("kubectl delete pod virt-launcher-ghost-x -n tenant-a"), "{row}");
+    run.vm_is("web-2", "migrates", "");
+    assert!(run.evictions("virt-launcher-ghost").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_replaced_by_its_external_owner_is_no_migration() {
+    let sim = cluster("External").vm("tenant-a", Vm::new("ext-1")).done();
+    let run = drain(&sim, "node-0")
+        .timeout(120)
+        .at(secs(20), |sim| {
+            sim.delete("VirtualMachineInstance", "tenant-a", "ext-1");
+        })
+        .run()
+        .await;
+    run.exits(0);
+    let row = run.vm("ext-1");
+    assert!(matches!(row.text("/outcome"), "replaced" | "gone" | "returns"), "{run}");
+    assert_eq!(run.launcher_evictions("ext-1").len(), 1);
+
+    let sim = cluster("External").vm("tenant-a", Vm::new("ext-1")).done();
+    let run = drain(&sim, "node-0").timeout(60).run().await;
+    run.exits(124);
+    run.vm_is("ext-1", "pending", "ExternalOwner");
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_failed_migrations_block() {
+    let sim = cluster("LiveMigrate").vm("tenant-a", Vm::new("fail-1").migration("fail")).done();
+    let run = drain(&sim, "node-0").changes().run().await;
+    run.exits(3);
+    let row = run.vm_is("fail-1", "blocks", "MigrationFailed");
+    assert!(row.text("/because").contains("3 migrations failed in a row"), "{row}");
+    assert_eq!(run.launcher_evictions("fail-1").len(), 1, "{run}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_loses_its_ability_to_migrate_is_not_shut_down() {
+    let sim = cluster("LiveMigrateIfPossible").vm("tenant-a", Vm::new("web-1")).done();
+    let run = drain(&sim, "node-0")
+        .changes()
+        .when(|e| matches!(e, EventKind::Planned { .. }), |sim| {
+            sim.update("VirtualMachineInstance", "tenant-a", "web-1", |v| {
+                v.set_condition(json!({"type": "LiveMigratable", "status": "False", "reason": DISK, "message": "its disk became local"}));
+            });
+        })
+        .run()
+        .await;
+    run.exits(3);
+    run.vm_is("web-1", "blocks", "BecameNonMigratable");
+    assert!(run.launcher_evictions("web-1").is_empty(), "the eviction would have shut it down\n{run}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_keeps_its_vms() {
+    let sim = cluster("LiveMigrateIfPossible").vm("tenant-a", Vm::new("db-0").non_migratable(DISK)).done();
+    sim.update("Node", "", "node-0", |n| {
+        n.set_condition(json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}));
+        n.set_annotation("lab/kubelet", Some("down"));
+    });
+    let run = drain(&sim, "node-0").with(|o| o.restart_stale = RestartStale::Always).timeout(60).run().await;
+    run.exits(3);
+    run.vm_is("db-0", "blocks", "NodeNotReady");
+    assert!(run.launcher_evictions("db-0").is_empty() && run.restarts("db-0").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_vms_queue_and_all_arrive() {
+    let world = (0..7).fold(cluster("LiveMigrate"), |w, i| w.vm("tenant-a", Vm::new(&format!("web-{i}"))));
+    let sim = world.done();
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(0);
+    assert_eq!(run.stdout.matches(" migrated\n").count(), 7);
+    assert!((0..7).all(|i| run.launcher_evictions(&format!("web-{i}")).len() == 1), "{run}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_preview_of_hotplug_asks_the_launcher_only() {
+    for profile in [Profile::V1_2, Profile::V1_5, Profile::V1_7, Profile::V1_9] {
+        let sim =
+            with(profile, "LiveMigrate").vm("tenant-a", Vm::new("web-1")).hotplug("tenant-a", "web-1", "hp-1").done();
+        let run = drain(&sim, "node-0").preview(DryRun::Server).run().await;
+        println!("{profile:?}");
+        run.exits(0).changed_nothing();
+        run.vm_is("web-1", "migrates", "");
+        assert_eq!(run.evictions("").len(), 1, "{run}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_selector_takes_vms_in_or_leaves_them_out() {
+    let world = || {
+        cluster("LiveMigrate")
+            .vm("tenant-a", Vm::new("web-1"))
+            .hotplug("tenant-a", "web-1", "hp-1")
+            .vm("tenant-a", Vm::new("db-0").non_migratable(DISK))
+            .deployment("shop", "cart", 2)
+            .done()
+    };
+    let sim = world();
+    let run = drain(&sim, "node-0").with(|o| o.pod_selector = LabelSelector::parse("app=cart").ok()).run().await;
+    run.exits(0).says("other pods remain");
+    assert_eq!(run.evictions("").len(), 2, "{run}");
+    assert!(run.rows("vms").is_empty() || run.launcher_evictions("web-1").is_empty());
+
+    let sim = world();
+    let run = drain(&sim, "node-0")
+        .with(|o| o.pod_selector = LabelSelector::parse("vm.kubevirt.io/name=web-1").ok())
+        .at(secs(7), |sim| {
+            sim.delete("Pod", "tenant-a", "hp-1");
+        })
+        .run()
+        .await;
+    run.exits(0).prints("virtualmachine.kubevirt.io/web-1 migrated");
+    assert_eq!(run.evictions("").len(), 1, "{run}");
+    assert_eq!(node_of(&sim, "db-0"), "node-0");
+}
