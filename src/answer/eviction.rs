@@ -18,13 +18,20 @@ pub fn classify_eviction(answer: &RawAnswer) -> EvictionAnswer {
     let webhook = Webhook::of(words);
     match code {
         _ if is_success(code) => EvictionAnswer::Accepted,
-        // A webhook may refuse with any code, also with 404: then the pod is there.
-        404 if webhook.is_none() => EvictionAnswer::Gone,
+        404 if is_about_the_pod(answer) => EvictionAnswer::Gone,
+        404 if webhook.is_none() => EvictionAnswer::ServerTrouble { text: answer.words_or_code() },
         429 => from_429(answer, webhook),
         409 => from_409(answer, webhook),
         403 => from_403(answer, webhook),
         _ => from_other(answer, code, webhook),
     }
+}
+
+/// A 404 proves that the pod is gone only in the API server's own words about it (or about its namespace): a proxy's page,
+/// a path that is not served, or a webhook that refuses with 404 leave the pod where it is.
+fn is_about_the_pod(answer: &RawAnswer) -> bool {
+    let about = |status: &RawStatus| matches!(status.details_kind.as_str(), "pods" | "namespaces");
+    answer.status.as_ref().is_some_and(|status| status.reason == "NotFound" && about(status))
 }
 
 /// 429: the launcher webhook, a budget, or an API server that is busy.

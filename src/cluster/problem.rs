@@ -42,6 +42,10 @@ pub enum ProblemKind {
     Other,
 }
 
+/// What to do where something answers that is no API server.
+const NO_API: &str =
+    "is that the address of an API server (`kubectl config view --minify`)? a proxy may answer in its place";
+
 impl ProblemKind {
     fn of_code(code: u16) -> Self {
         match code {
@@ -66,7 +70,7 @@ impl ApiProblem {
 
     /// An answer that could not be understood.
     pub fn unreadable(what: impl fmt::Display) -> Self {
-        Self::new(ProblemKind::Other, format!("the server's answer could not be read: {what}"))
+        Self::new(ProblemKind::Other, format!("the server's answer could not be read: {what}")).hint(NO_API)
     }
 
     /// True if a later try may succeed without anybody doing anything: busy, shutting down, failing inside.
@@ -88,6 +92,16 @@ impl ApiProblem {
     }
 
     /// An answer with an error code. `message` is the `Status` message, or the body where it was none.
+    fn no_status(code: u16, body: &str) -> Self {
+        if code == 400 && body.contains("HTTP request to an HTTPS server") {
+            return Self::answered(code, body);
+        }
+        let kind = if code == 504 { ProblemKind::Timeout } else { ProblemKind::Other };
+        let message =
+            format!("the server answered {code}, and not as a Kubernetes API does: {}", shortened(body.trim()));
+        Self { code, kind, message, hint: Some(NO_API.to_owned()) }
+    }
+
     pub(super) fn answered(code: u16, message: &str) -> Self {
         let kind = ProblemKind::of_code(code);
         let text = shortened(message.trim());
@@ -122,6 +136,10 @@ impl From<kube::Error> for ApiProblem {
 /// The client's own texts hold debug output and leave out what lies beneath; here the chain of causes is read.
 pub fn explain(error: &kube::Error) -> ApiProblem {
     if let kube::Error::Api(status) = error {
+        // The client's word for a body that is no `Status`: an overloaded API server, a proxy, or no API server at all.
+        if status.reason == "Failed to parse error data" && !matches!(status.code, 401 | 429) {
+            return ApiProblem::no_status(status.code, &status.message);
+        }
         return ApiProblem::answered(status.code, &status.message);
     }
     if let kube::Error::Auth(auth) = error {
@@ -206,11 +224,13 @@ fn explain_chain(chain: &Chain<'_>) -> ApiProblem {
         Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
             unreachable(format!("no route to the API server: {}", chain.innermost())).hint("is the VPN up?")
         }
-        Some(_) => unreachable(format!("the connection to the API server broke: {}", chain.innermost())),
+        Some(_) => unreachable(format!("the connection to the API server broke: {}", chain.innermost())).hint(NO_API),
         None => {
             let broke = chain.saying("connection closed").or_else(|| chain.saying("SendRequest"));
             match broke {
-                Some(_) => unreachable(format!("the connection to the API server broke: {}", chain.innermost())),
+                Some(_) => {
+                    unreachable(format!("the connection to the API server broke: {}", chain.innermost())).hint(NO_API)
+                }
                 None => ApiProblem::new(ProblemKind::Other, shortened(&chain.innermost())),
             }
         }

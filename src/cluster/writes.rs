@@ -1,8 +1,6 @@
 //! Single requests that change something, each sent exactly once: what happens next depends on the answer, which is
 //! returned whole.
 
-use std::time::Duration;
-
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response};
 use kube::Api;
@@ -12,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::problem::{ApiProblem, explain};
 use super::requests::Requests;
-use crate::answer::{RawAnswer, RawStatus};
+use crate::answer::RawAnswer;
 use crate::facts::{Key, NodeFacts, PodKey, wire};
 
 /// Name under which our writes are recorded.
@@ -115,7 +113,7 @@ impl Requests {
             .body(Body::from(body.to_string().into_bytes()));
         let request = match request {
             Ok(request) => request,
-            Err(e) => return no_answer(format!("the request could not be built: {e}")),
+            Err(e) => return RawAnswer::no_answer(format!("the request could not be built: {e}")),
         };
         let exchange = async {
             let response = self.client.send(request).await?;
@@ -127,10 +125,10 @@ impl Requests {
             None => exchange.await,
             Some(limit) => match tokio::time::timeout(limit, exchange).await {
                 Ok(outcome) => outcome,
-                Err(_) => return no_answer(ApiProblem::timed_out(limit).message),
+                Err(_) => return RawAnswer::no_answer(ApiProblem::timed_out(limit).message),
             },
         };
-        outcome.unwrap_or_else(|e| no_answer(explain(&e).message))
+        outcome.unwrap_or_else(|e| RawAnswer::no_answer(explain(&e).message))
     }
 }
 
@@ -157,50 +155,10 @@ fn delete_options(uid: &str, grace: Option<i64>, dry_run: bool) -> Value {
     with_dry_run(options, dry_run)
 }
 
-fn no_answer(text: String) -> RawAnswer {
-    RawAnswer { text, ..RawAnswer::default() }
-}
-
-/// An answer in the classifiers' terms. Pure, and lenient: what is not of the expected type counts as absent.
+/// An answer in the classifiers' terms.
 pub(super) fn raw_answer(head: &Response<()>, body: &[u8]) -> RawAnswer {
     let header = |name| head.headers().get(name).and_then(|v: &http::HeaderValue| v.to_str().ok());
-    let content_type = header(CONTENT_TYPE).unwrap_or_default();
-    let content_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let json: Option<Value> = serde_json::from_slice(body).ok();
-    let status = json.as_ref().filter(|v| v["kind"] == "Status").map(raw_status);
-    // An object that came with a success (the pod of a DELETE) tells nothing.
-    let wordless = status.is_some() || (head.status().is_success() && json.is_some_and(|v| v.is_object()));
-    RawAnswer {
-        code: head.status().as_u16(),
-        content_type,
-        retry_after: header(RETRY_AFTER).and_then(|text| text.trim().parse().ok()),
-        text: if wordless { String::new() } else { String::from_utf8_lossy(body).trim().to_owned() },
-        status,
-    }
-}
-
-fn raw_status(status: &Value) -> RawStatus {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let details = &status["details"];
-    let causes = details["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
-    RawStatus {
-        failure: status["status"] == "Failure",
-        code: status["code"].as_u64().and_then(|c| u16::try_from(c).ok()).unwrap_or(0),
-        message: text(&status["message"]),
-        reason: text(&status["reason"]),
-        details_name: text(&details["name"]),
-        details_kind: text(&details["kind"]),
-        causes: causes.iter().map(|c| (text(&c["reason"]), text(&c["message"]))).collect(),
-        retry_after: details["retryAfterSeconds"].as_u64(),
-    }
-}
-
-impl Requests {
-    /// The same requests with another limit.
-    #[must_use]
-    pub fn with_limit(&self, limit: Option<Duration>) -> Self {
-        Self { client: self.client.clone(), limit }
-    }
+    RawAnswer::from_parts(head.status().as_u16(), header(CONTENT_TYPE), header(RETRY_AFTER), body)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::exit::ExitCode;
 use crate::facts::{Index, KubeVirtState};
 use crate::machine::{Machine, MachineOptions, Planner};
 use crate::plan::consent::{Consent, ConsentOptions, Decision, Question, RestartStale, decline, grant, settle};
-use crate::plan::{Plan, PlanOptions, build, would_exit};
+use crate::plan::{self, Plan, PlanOptions, build, would_exit};
 use crate::report::question as ask;
 use crate::report::style::page;
 use crate::settings::{self, DrainOptions, DryRun, Invocation, Targets};
@@ -95,7 +95,6 @@ async fn connected(
         }
     };
     let possible = terminal.stdin && terminal.stderr && !invocation.output.no_input && !options.dry_run.is_preview();
-    let color = terminal.streams(invocation.output.color).stderr_color;
     let asker: Option<Asker> = possible.then(|| {
         let ask = move |text: String| -> BoxFuture<'static, String> {
             let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
@@ -103,7 +102,6 @@ async fn connected(
         };
         Box::new(ask) as Asker
     });
-    let _ = color;
     let invocation = invocation.clone();
     let world = World {
         connection: Arc::new(connection),
@@ -136,6 +134,7 @@ pub async fn drain_in(mut world: World, options: &DrainOptions, session: &mut Se
 /// A signal before anything was changed.
 fn stopped(session: &mut Session, reason: StopReason) -> ExitCode {
     session.emit(EventKind::Stopped { reason });
+    session.emit(EventKind::Noted { warning: false, text: "nothing was changed".to_owned() });
     session.end(reason.exit_code(), None)
 }
 
@@ -172,7 +171,7 @@ async fn prepare(
     }
     let mut plan_options = plan_options(options, own_pod_uid.cloned(), &nodes);
     let mut plan = build(&index, &nodes, &plan_options, session.clock.wall());
-    let missing = rights::missing(&connection.requests(), &plan, options, index.kubevirt_installed)
+    let missing = rights::missing(&connection.requests(), &plan, options, &index)
         .await
         .map_err(|problem| api_error("permissions cannot be checked", &problem))?;
     plan_options.restart_denied = missing.restart_denied;
@@ -202,7 +201,7 @@ async fn resolve(
                 if node.map_err(|problem| api_error(&format!("cannot read node {name}"), &problem))?.is_none() {
                     let error =
                         CliError::new(ErrorKind::NotFound, format!("node \"{name}\" not found; nothing was changed"));
-                    let hint = did_you_mean(name).unwrap_or_else(|| "kubectl get nodes lists them".to_owned());
+                    let hint = did_you_mean(name).unwrap_or_else(|| "`kubectl get nodes` lists them".to_owned());
                     return Err(error.hint(hint));
                 }
             }
@@ -214,7 +213,7 @@ async fn resolve(
             if nodes.is_empty() {
                 let message = format!("no node matches -l {}; nothing was changed", selector.as_str());
                 return Err(CliError::new(ErrorKind::NotFound, message)
-                    .hint("kubectl get nodes --show-labels shows their labels"));
+                    .hint("`kubectl get nodes --show-labels` shows their labels"));
             }
             let mut names: Vec<String> = nodes.into_iter().map(|n| n.name).collect();
             names.sort();
@@ -304,8 +303,10 @@ async fn preview(mut world: World, options: &DrainOptions, mut prepared: Prepare
 
 /// The exit code that the plan promises.
 fn would_end(plan: &Plan, options: &DrainOptions) -> ExitCode {
-    let exit = ExitCode::from_code(would_exit(plan));
-    if options.only_if_clear && exit != ExitCode::Done { ExitCode::Refused } else { exit }
+    if options.only_if_clear && !plan.is_clear() {
+        return ExitCode::Refused;
+    }
+    ExitCode::from_code(would_exit(plan))
 }
 
 fn emit_consent(options: &DrainOptions, by_answer: Consented, session: &mut Session) {
@@ -334,6 +335,9 @@ async fn settle_and_execute(
             return session.end(error.exit_code(), Some(&error));
         }
         Decision::Ask(question) => {
+            if options.only_if_clear && !prepared.plan.is_clear() {
+                return not_clear(&prepared.plan, session);
+            }
             let answered = tokio::select! {
                 Some(reason) = world.signals.next() => return stopped(session, reason),
                 answer = put(&mut world.asker, world.connection.context.as_ref(), world.width, &question) => answer,
@@ -350,23 +354,30 @@ async fn settle_and_execute(
             by_answer = Consented::Answer;
         }
     }
+    if options.only_if_clear && !prepared.plan.is_clear() {
+        return not_clear(&prepared.plan, session);
+    }
     emit_consent(options, by_answer, session);
     session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
-    if options.only_if_clear && would_end(&prepared.plan, options) != ExitCode::Done {
-        let error = CliError::new(
-            ErrorKind::Refused,
-            "the drain would not be clear, and --only-if-clear is given; nothing was changed",
-        )
-        .hint("--dry-run shows what stands in the way");
-        return session.end(error.exit_code(), Some(&error));
-    }
     run_machine(world, options, prepared, consent, session).await
+}
+
+/// `--only-if-clear`, and something stands in the way.
+fn not_clear(plan: &Plan, session: &mut Session) -> ExitCode {
+    session.emit(EventKind::Planned { nodes: plan.reports() });
+    let message = "something would block, and --only-if-clear is given; nothing was changed";
+    let error = CliError::new(ErrorKind::Refused, message).hint("--dry-run shows what stands in the way");
+    session.end(error.exit_code(), Some(&error))
 }
 
 /// Puts the question and gives the line that was typed.
 async fn put(asker: &mut Option<Asker>, context: Option<&String>, width: Option<usize>, question: &Question) -> String {
-    let vms = |vms: &[crate::plan::consent::QuestionVm]| {
-        vms.iter().map(|vm| ask::QuestionVm { name: vm.vm.to_string(), because: vm.because.clone() }).collect()
+    let vms = |vms: &[plan::consent::QuestionVm]| {
+        let because = |vm: &plan::consent::QuestionVm| match vm.data_loss.as_slice() {
+            [] => vm.because.clone(),
+            lost => format!("{}; loses the data of {}", vm.because, lost.join(", ")),
+        };
+        vms.iter().map(|vm| ask::QuestionVm { name: vm.vm.to_string(), because: because(vm) }).collect()
     };
     let shown = ask::Question {
         context: context.cloned(),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::cluster::{ApiProblem, Missing, Requests, Right, missing_rights};
 use crate::error::{CliError, ErrorKind};
+use crate::facts::{Index, KubeVirtState};
 use crate::plan::{Plan, PodAction, VmAction};
 use crate::settings::DrainOptions;
 
@@ -22,9 +23,9 @@ pub(super) async fn missing(
     requests: &Requests,
     plan: &Plan,
     options: &DrainOptions,
-    kubevirt: bool,
+    index: &Index,
 ) -> Result<Checked, ApiProblem> {
-    let missing = missing_rights(requests, &needed(plan, options, kubevirt)).await?;
+    let missing = missing_rights(requests, &needed(plan, options, index)).await?;
     let (restarts, others): (Vec<Missing>, Vec<Missing>) = missing.into_iter().partition(|m| is_restart(&m.right));
     Ok(Checked {
         restart_denied: restarts.into_iter().flat_map(|m| m.namespaces.unwrap_or_default()).collect(),
@@ -37,22 +38,18 @@ fn is_restart(right: &Right) -> bool {
 }
 
 /// The rights that the plan needs.
-fn needed(plan: &Plan, options: &DrainOptions, kubevirt: bool) -> Vec<Right> {
+fn needed(plan: &Plan, options: &DrainOptions, index: &Index) -> Vec<Right> {
     let mut rights = Vec::new();
     if plan.nodes.iter().any(|n| !n.cordoned) {
         rights.push(Right::new("patch", "", "nodes"));
     }
-    let watched = [("", "nodes"), ("", "pods"), ("policy", "poddisruptionbudgets")];
-    let watched_vms = [
-        ("kubevirt.io", "virtualmachineinstances"),
-        ("kubevirt.io", "virtualmachines"),
-        ("kubevirt.io", "virtualmachineinstancemigrations"),
-        ("kubevirt.io", "kubevirts"),
-    ];
-    // A preview opens no watch.
+    // A preview opens no watch, and what could not be listed is not watched.
     if !options.dry_run.is_preview() {
-        let kinds = watched.into_iter().chain(watched_vms.into_iter().filter(|_| kubevirt));
-        rights.extend(kinds.map(|(group, resource)| Right::new("watch", group, resource)));
+        let watch = |group: &str, resource: &str| Right::new("watch", group, resource);
+        rights.extend([watch("", "nodes"), watch("", "pods")]);
+        rights.extend(index.budgets_known.then(|| watch("policy", "poddisruptionbudgets")));
+        let vms = ["virtualmachineinstances", "virtualmachines", "virtualmachineinstancemigrations", "kubevirts"];
+        rights.extend(vms.iter().filter(|_| index.kubevirt_installed).map(|vms| watch("kubevirt.io", vms)));
     }
     let pods = |action: PodAction| {
         let pods = plan.nodes.iter().flat_map(|n| &n.pods).filter(move |p| p.action == action);
@@ -76,9 +73,14 @@ fn needed(plan: &Plan, options: &DrainOptions, kubevirt: bool) -> Vec<Right> {
     let restarted = |a| a == VmAction::Restart;
     within(&mut rights, Right::new("create", "", "pods").on("eviction"), pods(PodAction::Evict).chain(vms(evicted)));
     within(&mut rights, Right::new("delete", "", "pods"), pods(PodAction::Delete));
+    // A pod whose identity is in doubt is read; so is the KubeVirt object before the first restart.
+    within(&mut rights, Right::new("get", "", "pods"), pods(PodAction::Evict).chain(pods(PodAction::Delete)));
     within(&mut rights, Right::new("get", "kubevirt.io", "virtualmachineinstances"), vms(acted_on));
     let restart = Right::new("update", "subresources.kubevirt.io", "virtualmachines").on("restart");
     within(&mut rights, restart, vms(restarted));
+    if let (KubeVirtState::One(cr), true) = (index.kubevirt(), vms(restarted).next().is_some()) {
+        rights.push(Right::new("get", "kubevirt.io", "kubevirts").within([cr.key.namespace.clone()]));
+    }
     rights
 }
 

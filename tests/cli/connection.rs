@@ -99,7 +99,6 @@ fn a_proxy_answers_with_a_page_of_its_own() {
 }
 
 #[test]
-#[ignore = "src/cluster/problem.rs: a page in the place of a Status is shown as it is, without its code and without a hint"]
 fn an_answer_that_is_no_status_is_named_by_its_code() {
     for status in ["502 Bad Gateway", "404 Not Found", "403 Forbidden"] {
         let server = Server::http(Answer::http(status, "text/html", "<html><body>a proxy</body></html>"));
@@ -109,7 +108,6 @@ fn an_answer_that_is_no_status_is_named_by_its_code() {
 }
 
 #[test]
-#[ignore = "src/cluster/problem.rs: no hint where the answer is no JSON or the connection breaks"]
 fn answers_that_cannot_be_understood_come_with_a_hint() {
     for answer in [Answer::http("200 OK", "text/html", "<html></html>"), Answer::Bytes(String::new())] {
         let server = Server::http(answer);

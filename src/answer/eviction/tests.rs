@@ -275,7 +275,15 @@ fn shapes_of_webhooks_and_the_server() {
     let after = |seconds| E::Throttled { after: Some(Duration::from_secs(seconds)) };
     check([
         (RawAnswer { code: 200, ..RawAnswer::default() }, E::Accepted),
-        (RawAnswer { code: 404, ..RawAnswer::default() }, E::Gone),
+        (RawAnswer { code: 404, ..RawAnswer::default() }, E::ServerTrouble { text: "HTTP 404".into() }),
+        (
+            RawAnswer::from_parts(404, Some("text/html"), None, b"<h1>not here</h1>"),
+            E::ServerTrouble { text: "<h1>not here</h1>".into() },
+        ),
+        (
+            status(404, &json!({"reason": "NotFound", "message": "the server could not find the requested resource"})),
+            E::ServerTrouble { text: "the server could not find the requested resource".into() },
+        ),
         (RawAnswer { code: 201, ..status(201, &json!({"message": "no"})) }, trouble("no")),
         (
             status(
