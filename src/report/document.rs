@@ -3,7 +3,7 @@
 //! `docs/schema/safe-drain-v1.schema.json` describes it. Fields and values may be added, none may change.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -237,12 +237,13 @@ pub struct DocumentWriter {
     fold: DocumentFold,
     format: Format,
     out: Box<dyn Write>,
+    error: Option<io::Error>,
 }
 
 impl DocumentWriter {
     /// A writer to `out`, which gets exactly one document.
     pub fn new(fold: DocumentFold, format: Format, out: Box<dyn Write>) -> Self {
-        Self { fold, format, out }
+        Self { fold, format, out, error: None }
     }
 }
 
@@ -260,7 +261,12 @@ impl Reporter for DocumentWriter {
     fn tick(&mut self, _elapsed: Duration) {}
 
     fn finish(&mut self) {
-        let _ = self.out.write_all(self.fold.document().render(self.format).as_bytes());
-        let _ = self.out.flush();
+        let text = self.fold.document().render(self.format);
+        self.error = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).err();
+    }
+
+    fn trouble(&self) -> Vec<String> {
+        let lost = self.error.iter().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
+        lost.map(|e| format!("the document could not be written: {e}")).collect()
     }
 }

@@ -15,6 +15,7 @@ use crate::event::{DrainEvent, EventKind};
 pub struct EventsFile {
     out: Box<dyn Write>,
     started_at: Timestamp,
+    /// The first error of writing. After it nothing more is written: a file with a gap would look complete.
     error: Option<io::Error>,
 }
 
@@ -22,11 +23,6 @@ impl EventsFile {
     /// A writer to `out`. `started_at` holds until the first event says otherwise.
     pub fn new(out: Box<dyn Write>, started_at: Timestamp) -> Self {
         Self { out, started_at, error: None }
-    }
-
-    /// The first error of writing. After it nothing more is written: a file with a gap would look complete.
-    pub fn error(&self) -> Option<&io::Error> {
-        self.error.as_ref()
     }
 }
 
@@ -70,5 +66,10 @@ impl Reporter for EventsFile {
 
     fn finish(&mut self) {
         let _ = self.out.flush();
+    }
+
+    fn trouble(&self) -> Vec<String> {
+        let lost = self.error.iter().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
+        lost.map(|e| format!("the events file is incomplete: {e}")).collect()
     }
 }

@@ -44,6 +44,11 @@ pub trait Reporter {
 
     /// The run is over, however it ended: write what is left, leave the terminal clean. Called once.
     fn finish(&mut self);
+
+    /// What could not be written, asked for after [`Reporter::finish`]. A reader of a pipe that went away is no trouble.
+    fn trouble(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Several reporters as one; each gets every event, in the order in which they were added.
@@ -81,6 +86,10 @@ impl Reporter for Fanout {
 
     fn finish(&mut self) {
         self.reporters.iter_mut().for_each(|r| r.finish());
+    }
+
+    fn trouble(&self) -> Vec<String> {
+        self.reporters.iter().flat_map(|r| r.trouble()).collect()
     }
 }
 

@@ -66,6 +66,10 @@ pub(super) async fn drain(options: DrainOptions, invocation: &Invocation, termin
     let mut session = Session::new(clock, reporter);
     let exit = connected(options, invocation, &terminal, &mut session).await;
     session.reporter.finish();
+    // Who reads the result must not take a part of it for the whole.
+    for text in session.reporter.trouble() {
+        terminal.fail(&CliError::new(ErrorKind::Failed, text));
+    }
     exit
 }
 

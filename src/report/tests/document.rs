@@ -351,10 +351,36 @@ fn events_are_one_object_a_line() {
     file.event(&events[8]);
     file.event(&events[28]);
     file.finish();
-    assert!(file.error().is_none());
+    assert_eq!(file.trouble(), Vec::<String>::new());
     insta::assert_snapshot!(out.text(), @r#"
     {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:00:00.75Z","seq":4,"elapsedMs":500,"event":"node-cordoned","node":"node-0","already":false}
     {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:00:00.85Z","seq":9,"elapsedMs":600,"event":"vm-progressed","node":"node-0","vm":{"namespace":"tenant-a","name":"web-1"},"progress":{"activity":"queued","sinceMs":600,"attempt":0,"target":null,"queue":2,"detail":null}}
     {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:03:04.55Z","seq":29,"elapsedMs":184300,"event":"ended","exitCode":3,"error":null}
     "#);
+}
+
+/// A disk without room.
+struct Full;
+
+impl std::io::Write for Full {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let mut fanout = crate::report::Fanout::new();
+    fanout.add(Box::new(EventsFile::new(Box::new(Full), jiff::Timestamp::UNIX_EPOCH)));
+    let fold = DocumentFold::new(DocumentKind::DrainResult, jiff::Timestamp::UNIX_EPOCH, serde_json::json!({}));
+    fanout.add(Box::new(DocumentWriter::new(fold, Format::Json, Box::new(Full))));
+    fanout.event(&DrainEvent { seq: 1, elapsed_ms: 0, kind: EventKind::ContactLost });
+    fanout.finish();
+    let told = fanout.trouble();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("the events file is incomplete") && told[1].starts_with("the document"), "{told:?}");
 }
