@@ -142,6 +142,8 @@ impl Machine {
                     self.core.emit(now, EventKind::ContactLost);
                 }
             }
+            Input::Warn(text) => self.core.emit(now, EventKind::Noted { warning: true, text }),
+            Input::CredentialsRefused => return self.end_for_credentials(now),
             Input::ContactRestored => {
                 if let Some(since) = self.lost_since.take() {
                     let lost_ms = u64::try_from(now.saturating_sub(since).as_millis()).unwrap_or(u64::MAX);
@@ -165,7 +167,7 @@ impl Machine {
         let Some((number, asker)) = self.core.answered(id) else { return };
         let mut fatal = None;
         if reply.is_unauthorized() && self.stage == Stage::Draining {
-            return self.end_all(Cut::Blind, now);
+            return self.end_for_credentials(now);
         }
         match (asker, reply) {
             (Asker::Node, Reply::Node(result)) => self.cordon_answered(number, result, now),
@@ -211,7 +213,7 @@ impl Machine {
             (Asker::Node | Asker::Pod(_) | Asker::Vm(_) | Asker::Brake, _) => {}
         }
         if fatal == Some(Failure::Unauthorized) {
-            self.end_all(Cut::Blind, now);
+            self.end_for_credentials(now);
         }
     }
 
@@ -362,7 +364,12 @@ impl Machine {
         if self.nodes.iter().all(|n| n.phase == Phase::Ended) {
             let codes = self.nodes.iter().map(|n| n.exit);
             let exit = ExitCode::of_all(codes);
-            self.end(exit, None, now);
+            let lost = self.lost_since.filter(|_| exit == ExitCode::Api);
+            let error = lost.map(|since| {
+                let ago = now.saturating_sub(since).as_secs();
+                format!("no contact with the API server for {ago}s: what is told is the last that was seen")
+            });
+            self.end(exit, error, now);
         }
     }
 
@@ -371,10 +378,15 @@ impl Machine {
             return;
         }
         self.core.emit(now, EventKind::Stopped { reason });
-        self.end_all(Cut::Signal(reason.exit_code()), now);
+        self.end_all(Cut::Signal(reason.exit_code()), None, now);
     }
 
-    fn end_all(&mut self, cut: Cut, now: Duration) {
+    fn end_for_credentials(&mut self, now: Duration) {
+        let error = "the API server does not accept the credentials any more, nor fresh ones; what was begun goes on";
+        self.end_all(Cut::Blind, Some(error.to_owned()), now);
+    }
+
+    fn end_all(&mut self, cut: Cut, error: Option<String>, now: Duration) {
         self.core.silent = true;
         for node in &mut self.nodes {
             if node.phase != Phase::Ended {
@@ -383,7 +395,7 @@ impl Machine {
         }
         let codes = self.nodes.iter().map(|n| n.exit);
         let exit = ExitCode::of_all(codes);
-        self.end(exit, None, now);
+        self.end(exit, error, now);
     }
 
     fn end(&mut self, exit: ExitCode, error: Option<String>, now: Duration) {

@@ -30,6 +30,10 @@ pub enum Input {
     ContactLost,
     /// They do again.
     ContactRestored,
+    /// The shell has something to say that belongs into the order of events.
+    Warn(String),
+    /// Credentials were refused, and fresh ones too: nothing more can be done or seen.
+    CredentialsRefused,
 }
 
 /// Why a read or a cordon did not work.

@@ -83,6 +83,12 @@ pub(super) async fn perform(performer: Performer, effect: Effect) -> (RequestId,
     (effect.id, reply)
 }
 
+/// Builds the client again with fresh credentials, for the watches too.
+pub(super) async fn renew(performer: Performer) {
+    let seen = performer.renewals.done.load(Ordering::Relaxed);
+    performer.renew(seen).await;
+}
+
 fn is_unauthorized(reply: &Reply) -> bool {
     match reply {
         Reply::Node(Err(Failure::Unauthorized))

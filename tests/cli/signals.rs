@@ -93,7 +93,6 @@ fn nothing_is_said_of_a_second_signal() {
 }
 
 #[test]
-#[ignore = "src/report: a signal before the first write does not say that nothing was changed"]
 fn a_signal_before_the_first_write_says_so() {
     let cluster = Cluster::scenario("plain");
     cluster.sim.fault(Fault::on("GET", "/pods", Then::Hang));

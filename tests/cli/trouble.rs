@@ -56,7 +56,6 @@ fn credentials_that_stay_refused_end_the_drain() {
 }
 
 #[test]
-#[ignore = "src/machine: a drain that ends with 6 for refused credentials gives no reason at all"]
 fn credentials_that_stay_refused_are_named() {
     let cluster = Cluster::plain(|world| world.deployment("shop", "web", 1));
     cluster.sim.fault(Fault::on("POST", "/eviction", unauthorized()));

@@ -111,7 +111,6 @@ async fn infrastructure_leaves_last() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "machine: the end says nothing about credentials, and the rows have no reason"]
 async fn refused_credentials_end_it() {
     let sim = world().deployment("shop", "web", 3).done();
     sim.fault(Fault::on("POST", "/eviction", Then::status(401, "Unauthorized", "Unauthorized")));
