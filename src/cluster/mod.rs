@@ -25,4 +25,3 @@ pub use problem::{ApiProblem, ProblemKind, explain};
 pub use requests::{Attachment, Requests};
 pub use snapshot::{Part, Snapshot, Unread, snapshot};
 pub use watches::{WatchItem, WatchOptions, Watched, Watches, start};
-pub use writes::FIELD_MANAGER;

@@ -7,7 +7,7 @@ use safe_drain_sim::scenario::{Settings, start as scenario};
 use safe_drain_sim::{Fault, Options, PodSpec, Rule, Sim, Then};
 
 use super::*;
-use crate::facts::{Index, Key, KubeVirtState, PodRole};
+use crate::facts::{FIELD_MANAGER, Index, Key, KubeVirtState, PodRole};
 
 async fn taken(sim: &Sim) -> (Requests, Snapshot) {
     let client = kube::Client::new(sim.service(), "default");

@@ -11,10 +11,7 @@ use serde_json::{Value, json};
 use super::problem::{ApiProblem, explain};
 use super::requests::Requests;
 use crate::answer::RawAnswer;
-use crate::facts::{Key, NodeFacts, PodKey, wire};
-
-/// Name under which our writes are recorded.
-pub const FIELD_MANAGER: &str = "kubectl-safe-drain";
+use crate::facts::{FIELD_MANAGER, Key, NodeFacts, PodKey, wire};
 
 impl Requests {
     /// Marks a node unschedulable. With a resource version the write is refused with 409 if the node changed since;

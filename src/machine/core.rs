@@ -127,7 +127,7 @@ impl Core {
         self.next_request += 1;
         let slot = kind.takes_slot();
         self.posts += usize::from(slot);
-        self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. } | EffectKind::CordonFresh { .. });
+        self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. });
         self.waiting.insert(id, (node, asker, slot));
         self.effects.push_back(Effect { id, kind });
         id

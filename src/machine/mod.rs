@@ -8,6 +8,7 @@
 //! missed or repeated event changes nothing, and a second run picks up where an earlier one stopped.
 
 mod budget;
+mod cordons;
 mod core;
 mod decide;
 mod decider;
@@ -25,23 +26,21 @@ mod types;
 mod vm;
 
 pub use decider::{Decide, Decider, Planner};
-pub use types::{Effect, EffectKind, Failure, Input, MachineOptions, Reply, RequestId};
+pub use types::{Cordoned, Effect, EffectKind, Failure, Input, MachineOptions, Reply, RequestId};
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use self::cordons::Cordon;
 use self::core::{Asker, Core};
 use self::end::Cut;
 use self::node::{NodeRun, Phase};
 use crate::event::{DrainEvent, EventKind, StopReason};
 use crate::exit::ExitCode;
-use crate::facts::{Change, Delta, Index, NodeFacts, Touched};
+use crate::facts::{Change, Delta, Index, Touched};
 use crate::outcome::NodeReport;
 use crate::plan::Plan;
-
-/// How often a cordon that may or may not have arrived is tried.
-const CORDON_TRIES: u32 = 5;
 
 /// How often KubeVirt's CR is read before the first restart until no VM is restarted at all.
 const CR_READS: u32 = 5;
@@ -51,8 +50,8 @@ const CR_READS: u32 = 5;
 enum Stage {
     /// Cordons are on their way.
     Cordoning,
-    /// One was refused: those that this run set are taken back.
-    TakingBack { error: String, exit: ExitCode },
+    /// One was refused, or got no answer: those that this run set are taken back, until then at most.
+    TakingBack { error: String, exit: ExitCode, until: Duration },
     /// Nodes are drained.
     Draining,
     /// Over.
@@ -65,17 +64,10 @@ pub struct Machine {
     nodes: Vec<NodeRun>,
     cordons: Vec<Cordon>,
     stage: Stage,
+    /// Until when all cordons must have their answers.
+    cordon_bound: Duration,
     lost_since: Option<Duration>,
     now: Duration,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Cordon {
-    outstanding: bool,
-    set_by_us: bool,
-    tries: u32,
-    retry_at: Option<Duration>,
-    refused: Option<Failure>,
 }
 
 impl Machine {
@@ -91,32 +83,15 @@ impl Machine {
         let core = Core::new(index, options, decider, started_at, first_seq);
         let nodes: Vec<NodeRun> = plan.nodes.into_iter().enumerate().map(|(i, p)| NodeRun::new(i, p, &core)).collect();
         let cordons = vec![Cordon::default(); nodes.len()];
-        Self { core, nodes, cordons, stage: Stage::Cordoning, lost_since: None, now: Duration::ZERO }
-    }
-
-    /// Sends the cordons. Everything else follows from their answers.
-    pub fn start(&mut self, now: Duration) {
-        self.now = now;
-        for number in 0..self.nodes.len() {
-            let node = self.nodes[number].place.node.clone();
-            if self.nodes[number].cordoned_before {
-                self.core.emit(now, EventKind::NodeCordoned { node, already: true });
-                continue;
-            }
-            let resource_version = self.core.index.node(&node).map(|n| n.resource_version.clone()).unwrap_or_default();
-            self.cordon(number, EffectKind::Cordon { node, resource_version });
+        Self {
+            core,
+            nodes,
+            cordons,
+            stage: Stage::Cordoning,
+            cordon_bound: Duration::MAX,
+            lost_since: None,
+            now: Duration::ZERO,
         }
-        if let Some(first) = self.nodes.first_mut() {
-            first.started = Some(now);
-        }
-        self.after_cordons(now);
-        self.settle(now);
-    }
-
-    fn cordon(&mut self, number: usize, kind: EffectKind) {
-        self.cordons[number].outstanding = true;
-        self.cordons[number].tries += 1;
-        self.core.send(number, Asker::Node, kind);
     }
 
     /// Takes an input at that time.
@@ -127,7 +102,11 @@ impl Machine {
         self.now = now.max(self.now);
         let now = self.now;
         // First of all: what comes after a node's time makes it send nothing more.
+        self.cut_cordons(now);
         self.cut_overdue(now);
+        if matches!(self.stage, Stage::Ended { .. }) {
+            return;
+        }
         match input {
             Input::Change(change) => {
                 let touched = self.core.index.apply(change);
@@ -170,7 +149,8 @@ impl Machine {
             return self.end_for_credentials(now);
         }
         match (asker, reply) {
-            (Asker::Node, Reply::Node(result)) => self.cordon_answered(number, result, now),
+            (Asker::Node, Reply::Cordon(result)) => self.cordon_answered(number, result, now),
+            (Asker::Node, Reply::Node(result)) => self.uncordon_answered(number, result, now),
             (Asker::Node, Reply::Pods(result)) => {
                 let node = &mut self.nodes[number];
                 if node.phase == Phase::Relisting(id) {
@@ -237,71 +217,6 @@ impl Machine {
         }
     }
 
-    fn cordon_answered(&mut self, number: usize, result: Result<NodeFacts, Failure>, now: Duration) {
-        let node = self.nodes[number].place.node.clone();
-        self.cordons[number].outstanding = false;
-        if let Stage::TakingBack { .. } = self.stage {
-            if result.is_ok() && self.cordons[number].set_by_us {
-                self.cordons[number].set_by_us = false;
-                self.nodes[number].cordoned_now = false;
-                self.core.emit(now, EventKind::NodeUncordoned { node });
-            }
-            return self.taken_back(now);
-        }
-        match result {
-            Ok(facts) => {
-                self.cordons[number].set_by_us = true;
-                self.nodes[number].cordoned_now = true;
-                self.core.index.apply(Change::Node(Delta::Apply(facts)));
-                self.core.emit(now, EventKind::NodeCordoned { node, already: false });
-            }
-            Err(Failure::Conflict) if self.cordons[number].tries < CORDON_TRIES => {
-                self.cordon(number, EffectKind::CordonFresh { node });
-            }
-            Err(Failure::Passing(_)) if self.cordons[number].tries < CORDON_TRIES => {
-                let delay = retry::delay(self.cordons[number].tries, &node);
-                self.cordons[number].retry_at = Some(now + delay);
-            }
-            Err(failure) => self.cordons[number].refused = Some(failure),
-        }
-        self.after_cordons(now);
-    }
-
-    /// Goes on when every cordon has its answer.
-    fn after_cordons(&mut self, now: Duration) {
-        if self.stage != Stage::Cordoning || self.cordons.iter().any(|c| c.outstanding || c.retry_at.is_some()) {
-            return;
-        }
-        let refused = self.cordons.iter().position(|c| c.refused.is_some());
-        let Some(refused) = refused else {
-            self.stage = Stage::Draining;
-            self.begin_turns(now);
-            return;
-        };
-        let failure = self.cordons[refused].refused.clone().unwrap_or(Failure::NotFound);
-        let error = format!("cannot cordon node {}: {}", self.nodes[refused].place.node, failure.text());
-        let nothing_changed = self.cordons.iter().all(|c| !c.set_by_us);
-        let barred = matches!(failure, Failure::Forbidden(_) | Failure::Unauthorized | Failure::Passing(_));
-        let exit = if barred && nothing_changed { ExitCode::Api } else { ExitCode::Failed };
-        self.stage = Stage::TakingBack { error, exit };
-        for number in 0..self.nodes.len() {
-            if self.cordons[number].set_by_us {
-                self.cordons[number].outstanding = true;
-                let node = self.nodes[number].place.node.clone();
-                self.core.send(number, Asker::Node, EffectKind::Uncordon { node });
-            }
-        }
-        self.taken_back(now);
-    }
-
-    fn taken_back(&mut self, now: Duration) {
-        if let Stage::TakingBack { error, exit } = self.stage.clone()
-            && self.cordons.iter().all(|c| !c.outstanding)
-        {
-            self.end(exit, Some(error), now);
-        }
-    }
-
     /// Starts the nodes whose turn has come; true if there were any.
     fn begin_turns(&mut self, now: Duration) -> bool {
         let mut begun = false;
@@ -328,13 +243,7 @@ impl Machine {
         if matches!(self.stage, Stage::Ended { .. }) {
             return;
         }
-        for number in 0..self.cordons.len() {
-            if self.cordons[number].retry_at.is_some_and(|t| t <= now) {
-                self.cordons[number].retry_at = None;
-                let node = self.nodes[number].place.node.clone();
-                self.cordon(number, EffectKind::CordonFresh { node });
-            }
-        }
+        self.retry_cordons(now);
         if self.stage != Stage::Draining {
             return;
         }
@@ -387,6 +296,7 @@ impl Machine {
     }
 
     fn end_all(&mut self, cut: Cut, error: Option<String>, now: Duration) {
+        self.note_cordons_under_way(now);
         self.core.silent = true;
         for node in &mut self.nodes {
             if node.phase != Phase::Ended {
@@ -399,6 +309,7 @@ impl Machine {
     }
 
     fn end(&mut self, exit: ExitCode, error: Option<String>, now: Duration) {
+        self.note_cordons_under_way(now);
         self.core.silent = true;
         self.core.effects.clear();
         self.core.waiting.clear();
@@ -428,9 +339,8 @@ impl Machine {
         }
         let now = self.now;
         let nodes = self.nodes.iter().flat_map(NodeRun::wakes);
-        let cordons = self.cordons.iter().filter_map(|c| c.retry_at);
         nodes
-            .chain(cordons)
+            .chain(self.cordon_wakes())
             .chain(self.core.hold_posts_until)
             .chain(self.core.brake.read_again)
             .filter(|t| *t > now)

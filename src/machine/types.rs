@@ -59,6 +59,7 @@ impl Reply {
         match self {
             Self::Eviction(answer) => *answer == EvictionAnswer::Unauthorized,
             Self::Restart(answer) => *answer == RestartAnswer::Unauthorized,
+            Self::Cordon(result) => matches!(result, Err(Failure::Unauthorized)),
             Self::Node(result) => matches!(result, Err(Failure::Unauthorized)),
             Self::Vmi(result) => matches!(result, Err(Failure::Unauthorized)),
             Self::KubeVirt(result) => matches!(result, Err(Failure::Unauthorized)),
@@ -80,10 +81,21 @@ impl Failure {
     }
 }
 
+/// A node that is unschedulable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cordoned {
+    /// How it looks.
+    pub facts: NodeFacts,
+    /// True if this request set it; false if it was so already.
+    pub wrote: bool,
+}
+
 /// The answer to an [`Effect`].
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// To `Cordon` and `Uncordon`.
+    /// To `Cordon` and `CordonFresh`.
+    Cordon(Result<Cordoned, Failure>),
+    /// To `Uncordon`.
     Node(Result<NodeFacts, Failure>),
     /// To `Evict` and `Delete`.
     Eviction(EvictionAnswer),

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use crate::answer::{EvictionAnswer, RestartAnswer, classify_eviction, classify_restart};
 use crate::cluster::{ApiProblem, Connection, ProblemKind, Requests};
 use crate::facts::NodeFacts;
-use crate::machine::{Effect, EffectKind, Failure, Reply, RequestId};
+use crate::machine::{Cordoned, Effect, EffectKind, Failure, Reply, RequestId};
 
 /// Sends requests over one connection; renews its credentials when they are refused.
 #[derive(Clone)]
@@ -45,9 +45,9 @@ impl Performer {
         match kind {
             EffectKind::Cordon { node, resource_version } => {
                 let version = Some(resource_version.as_str()).filter(|v| !v.is_empty());
-                Reply::Node(requests.cordon(node, version, false).await.map_err(failure))
+                Reply::Cordon(wrote(requests.cordon(node, version, false).await))
             }
-            EffectKind::CordonFresh { node } => Reply::Node(self.cordon_fresh(node).await),
+            EffectKind::CordonFresh { node } => Reply::Cordon(self.cordon_fresh(node).await),
             EffectKind::Uncordon { node } => Reply::Node(requests.uncordon(node, None, false).await.map_err(failure)),
             EffectKind::Evict { pod, grace } => {
                 Reply::Eviction(classify_eviction(&requests.evict(pod, grace.map(i64::from), false).await))
@@ -64,12 +64,12 @@ impl Performer {
     }
 
     /// Reads the node and cordons it on what was read; a node that is cordoned already needs no write.
-    async fn cordon_fresh(&self, node: &str) -> Result<NodeFacts, Failure> {
+    async fn cordon_fresh(&self, node: &str) -> Result<Cordoned, Failure> {
         let facts = found(self.requests.get_node(node).await)?;
         if facts.unschedulable {
-            return Ok(facts);
+            return Ok(Cordoned { facts, wrote: false });
         }
-        self.requests.cordon(node, Some(&facts.resource_version), false).await.map_err(failure)
+        wrote(self.requests.cordon(node, Some(&facts.resource_version), false).await)
     }
 }
 
@@ -91,14 +91,16 @@ pub(super) async fn renew(performer: Performer) {
 
 fn is_unauthorized(reply: &Reply) -> bool {
     match reply {
-        Reply::Node(Err(Failure::Unauthorized))
+        Reply::Cordon(Err(Failure::Unauthorized))
+        | Reply::Node(Err(Failure::Unauthorized))
         | Reply::Vmi(Err(Failure::Unauthorized))
         | Reply::KubeVirt(Err(Failure::Unauthorized))
         | Reply::Pod(Err(Failure::Unauthorized))
         | Reply::Pods(Err(Failure::Unauthorized))
         | Reply::Eviction(EvictionAnswer::Unauthorized)
         | Reply::Restart(RestartAnswer::Unauthorized) => true,
-        Reply::Node(_)
+        Reply::Cordon(_)
+        | Reply::Node(_)
         | Reply::Vmi(_)
         | Reply::KubeVirt(_)
         | Reply::Pod(_)
@@ -106,6 +108,10 @@ fn is_unauthorized(reply: &Reply) -> bool {
         | Reply::Eviction(_)
         | Reply::Restart(_) => false,
     }
+}
+
+fn wrote(result: Result<NodeFacts, ApiProblem>) -> Result<Cordoned, Failure> {
+    result.map(|facts| Cordoned { facts, wrote: true }).map_err(failure)
 }
 
 fn found<T>(result: Result<Option<T>, ApiProblem>) -> Result<T, Failure> {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+/// Name under which our writes are recorded.
+pub const FIELD_MANAGER: &str = "kubectl-safe-drain";
+
 /// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taint {

@@ -298,7 +298,7 @@ fn a_vm_that_ends_during_its_migration_is_awaited_elsewhere() {
     rig.gone(&launcher("web"));
     rig.change(Change::Vmi(Delta::Delete(key("web"))));
     assert_eq!(rig.effects(), []);
-    rig.change(Change::Vmi(Delta::Apply(super::vms::reborn("web").with(|v| {
+    rig.change(Change::Vmi(Delta::Apply(vms::reborn("web").with(|v| {
         v.node = Some("node-2".into());
         v.phase = crate::facts::VmiPhase::Running;
     }))));

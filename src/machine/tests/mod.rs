@@ -16,7 +16,7 @@ mod vms;
 
 use std::time::Duration;
 
-use super::{Effect, EffectKind, Failure, Input, Machine, MachineOptions, Planner, Reply};
+use super::{Cordoned, Effect, EffectKind, Failure, Input, Machine, MachineOptions, Planner, Reply};
 use crate::answer::{EvictionAnswer, RestartAnswer};
 use crate::event::{DrainEvent, EventKind};
 use crate::exit::ExitCode;
@@ -137,9 +137,13 @@ impl Rig {
         self.start();
         self.take();
         for effect in std::mem::take(&mut self.open) {
-            let EffectKind::Cordon { node, .. } = &effect.kind else { panic!("{effect:?} before the cordons") };
-            let facts = self.machine.core.index.node(node).unwrap().clone().cordoned();
-            self.input(Input::Answer { id: effect.id, reply: Reply::Node(Ok(facts)) });
+            let (EffectKind::Cordon { node, .. } | EffectKind::CordonFresh { node }) = &effect.kind else {
+                panic!("{effect:?} before the cordons")
+            };
+            let facts = self.machine.core.index.node(node).unwrap().clone();
+            let wrote = !facts.unschedulable;
+            let reply = Reply::Cordon(Ok(Cordoned { facts: facts.cordoned(), wrote }));
+            self.input(Input::Answer { id: effect.id, reply });
         }
         self
     }
@@ -282,6 +286,11 @@ pub(super) fn evicted(kind: &EffectKind) -> Option<String> {
         EffectKind::Evict { pod, .. } | EffectKind::Delete { pod, .. } => Some(pod.name.clone()),
         _ => None,
     }
+}
+
+/// The answer to a cordon that was set.
+pub(super) fn cordoned(node: crate::facts::NodeFacts) -> Reply {
+    Reply::Cordon(Ok(Cordoned { facts: node.cordoned(), wrote: true }))
 }
 
 pub(super) fn key(name: &str) -> Key {

@@ -12,8 +12,7 @@ fn steps() -> Vec<Box<dyn Fn(&mut Rig)>> {
     let node = |name: &'static str| -> Box<dyn Fn(&mut Rig)> {
         Box::new(move |rig: &mut Rig| {
             let named = |k: &EffectKind| matches!(k, EffectKind::Cordon { node, .. } if node == name);
-            let facts = crate::facts::testing::node(name).cordoned();
-            rig.answer_to(named, Reply::Node(Ok(facts)));
+            rig.answer_to(named, cordoned(crate::facts::testing::node(name)));
         })
     };
     vec![

@@ -236,10 +236,7 @@ fn a_vm_that_somebody_restarted_on_this_node_before_the_cordon_is_planned_anew()
     rig.change(Change::Vmi(Delta::Apply(again)));
     rig.gone(&launcher("web"));
     rig.pod(pod.clone());
-    rig.answer_to(
-        |k| matches!(k, EffectKind::Cordon { .. }),
-        Reply::Node(Ok(crate::facts::testing::node("node-0").cordoned())),
-    );
+    rig.answer_to(|k| matches!(k, EffectKind::Cordon { .. }), cordoned(crate::facts::testing::node("node-0")));
     rig.vmi_read("web");
     assert_eq!(rig.effects(), [EffectKind::Evict { pod: pod.key, grace: None }]);
 }
