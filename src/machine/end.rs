@@ -61,6 +61,11 @@ impl NodeRun {
             vms.iter().any(|v| v.outcome == VmOutcome::Blocks) || pods.iter().any(|p| p.outcome == PodOutcome::Blocks);
         let pending = vms.iter().any(|v| v.outcome == VmOutcome::Pending)
             || pods.iter().any(|p| p.outcome == PodOutcome::Pending);
+        // A request that the server could not even read is our mistake, and no human's blocker.
+        let malformed = vms.iter().filter(|v| v.outcome == VmOutcome::Blocks).filter_map(|v| v.cause);
+        let malformed =
+            malformed.chain(pods.iter().filter(|p| p.outcome == PodOutcome::Blocks).filter_map(|p| p.cause));
+        let malformed = malformed.into_iter().any(|cause| cause == Cause::EvictionMalformed);
         let down = vms.iter().any(|v| v.outcome == VmOutcome::Down);
         let (verdict, exit) = match cut {
             Some(Cut::Signal(exit)) if self.started.is_some() => (Verdict::Interrupted, exit),
@@ -68,6 +73,7 @@ impl NodeRun {
             Some(Cut::Blind) if self.started.is_none() => (Verdict::NotStarted, ExitCode::Api),
             Some(Cut::Blind) => (Verdict::Failed, ExitCode::Api),
             Some(Cut::Vanished) => (Verdict::Failed, ExitCode::Failed),
+            _ if malformed => (Verdict::Failed, ExitCode::Failed),
             _ if blocked => (Verdict::Blocked, ExitCode::Blocked),
             Some(Cut::Deadline) => (Verdict::Timeout, ExitCode::Timeout),
             None if pending => (Verdict::Timeout, ExitCode::Timeout),

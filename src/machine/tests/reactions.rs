@@ -32,7 +32,6 @@ fn refusals_that_waiting_does_not_clear_block_their_pod_alone() {
         (EvictionAnswer::Forbidden { text: text() }, Cause::Forbidden),
         (EvictionAnswer::Invalid { text: text() }, Cause::Invalid),
         (EvictionAnswer::MultipleBudgets, Cause::MultipleBudgets),
-        (EvictionAnswer::EvictionMalformed { text: text() }, Cause::EvictionMalformed),
     ];
     for (answer, cause) in lost {
         let mut rig = Rig::one(world().pod(pod("web-0")).pod(pod("web-1"))).cordoned();
@@ -48,6 +47,16 @@ fn refusals_that_waiting_does_not_clear_block_their_pod_alone() {
         assert_eq!(rig.pod_row("web-1").outcome, PodOutcome::Evicts);
         assert!(rig.events().iter().any(|e| matches!(e, EventKind::PodBlocked { .. })));
     }
+}
+
+#[test]
+fn a_malformed_eviction_is_our_own_failure() {
+    let mut rig = web();
+    rig.evict("web-0", EvictionAnswer::EvictionMalformed { text: text() });
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Failed));
+    assert_eq!(rig.report("node-0").verdict, Verdict::Failed);
+    assert_eq!(rig.pod_row("web-0").cause, Some(Cause::EvictionMalformed));
 }
 
 #[test]
