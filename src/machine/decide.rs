@@ -5,14 +5,13 @@ use std::time::Duration;
 use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
-use super::pod::Closed;
 use super::react::{Reaction, Refusal, is_about_budgets, react};
 use super::types::{EffectKind, Failure, RequestId};
 use super::vm::{State, VmRun};
 use crate::answer::EvictionAnswer;
 use crate::event::{Activity, EventKind};
 use crate::facts::{Migratable, VmiFacts};
-use crate::outcome::{Cause, VmOutcome};
+use crate::outcome::Cause;
 use crate::plan::{VmAction, VmItem};
 
 /// How long LiveMigratable may be missing after the VMI was handed to virt-handler (design §4).
@@ -52,7 +51,7 @@ impl VmRun {
                 }
             }
             VmAction::ShutDown | VmAction::Restart => {
-                if place.deadline.saturating_sub(now) < self.item.grace {
+                if self.is_too_late(place, now) {
                     return self.too_late(core, place, now);
                 }
                 if self.item.action == VmAction::Restart && !self.may_restart(core, place, now) {
@@ -164,7 +163,13 @@ impl VmRun {
         core.index.apply(crate::facts::Change::Vmi(crate::facts::Delta::Apply(vmi)));
         let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now)) else {
             core.brake.release(&self.item.vmi);
-            return self.left_without_us(core, place, now);
+            if self.has_left(core, place) {
+                return self.left_without_us(core, place, now);
+            }
+            // Its guest has stopped by itself, and its launcher is about to end.
+            self.expect_what_follows(core);
+            self.state = State::ShuttingDown { since: now };
+            return self.shutting_down(now, core, place, now);
         };
         if fresh.action == VmAction::AwaitGone && self.maybe_restarted {
             // The restart whose answer got lost did arrive.
@@ -178,6 +183,7 @@ impl VmRun {
         }
         self.item.row = merged(fresh.row, &self.item.row);
         self.item.launcher = fresh.launcher;
+        self.item.grace = fresh.grace;
         self.item.companions = fresh.companions;
         let marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
         if marked && matches!(self.item.action, VmAction::Migrate | VmAction::AwaitOwner) {
@@ -226,6 +232,9 @@ impl VmRun {
             return;
         }
         if self.item.action == VmAction::ShutDown {
+            if self.is_too_late(place, now) {
+                return self.too_late(core, place, now);
+            }
             if self.is_held_by_budget(core, place, now) {
                 return;
             }
@@ -265,6 +274,7 @@ impl VmRun {
                 core.emit(now, EventKind::PodStopping { node, pod, launcher: true, grace_seconds });
                 self.acted = true;
                 self.item.row.attempts += 1;
+                self.is_shut_down_instead(core, now);
                 self.state = State::ShuttingDown { since: now };
                 self.shutting_down(now, core, place, now);
             }
@@ -382,45 +392,6 @@ impl VmRun {
             self.item = VmItem { row, ..fresh };
             self.state = State::Deciding { after: now };
         }
-    }
-
-    fn too_late(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        let row = &mut self.item.row;
-        row.outcome = VmOutcome::Pending;
-        row.cause = Some(Cause::GraceTooLong);
-        row.waiting_helps = Some(false);
-        row.because = format!(
-            "its guest may take {}s to stop, longer than the time left; nothing was sent",
-            self.item.grace.as_secs()
-        );
-        row.remedy = Some(format!("run again with --timeout above {}s", self.item.grace.as_secs()));
-        self.close(Closed::Pending, core, place, now);
-    }
-
-    /// It left the node without our doing, or somebody deleted it.
-    pub(super) fn left_without_us(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        if self.is_still_here(core, place) && self.vmi(core).is_none() {
-            let because = "another VMI of its name runs on this node".to_owned();
-            return self.block(core, place, Cause::SameNode, because, now);
-        }
-        let (other, elsewhere) = match core.index.vmi(&self.item.vmi) {
-            Some(v) if v.uid == self.item.vmi_uid => (None, v.node.clone().filter(|n| *n != place.node)),
-            Some(v) => (Some(v.uid.clone()), v.node.clone().filter(|n| *n != place.node)),
-            None => (None, None),
-        };
-        let row = &mut self.item.row;
-        row.cause = None;
-        row.waiting_helps = None;
-        row.remedy = None;
-        row.needs.clear();
-        row.node_after.clone_from(&elsewhere);
-        (row.outcome, row.because) = match (&other, &elsewhere) {
-            (None, Some(node)) => (VmOutcome::Migrates, format!("migrated to {node}")),
-            (Some(_), Some(node)) => (VmOutcome::Returns, format!("restarted by somebody else; runs on {node}")),
-            _ => (VmOutcome::Gone, "gone from the node without us".to_owned()),
-        };
-        row.new_vmi_uid = other;
-        self.close(Closed::Left, core, place, now);
     }
 }
 

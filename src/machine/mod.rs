@@ -12,6 +12,7 @@ mod cordons;
 mod core;
 mod decide;
 mod decider;
+mod depart;
 mod end;
 mod follow;
 mod newcomers;

@@ -17,6 +17,9 @@ use crate::plan::{NodePlan, Wave};
 /// How often the last list of pods is tried before the state counts as unknown.
 const RELISTS: u32 = 3;
 
+/// How long the watch may show a node as it was before its cordon.
+const CORDON_ECHO: Duration = Duration::from_secs(2);
+
 /// Where an item lives.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -60,6 +63,8 @@ pub(super) struct NodeRun {
     pub(super) owners: BTreeMap<String, Vec<usize>>,
     pub(super) ignored: BTreeSet<String>,
     pub(super) warnings: Vec<String>,
+    /// Since when it looks as if its cordon were gone, and whether that was said.
+    schedulable: Option<(Duration, bool)>,
     relists: u32,
     /// The last list is not asked for again before.
     relist_after: Duration,
@@ -84,6 +89,7 @@ impl NodeRun {
             owners: BTreeMap::new(),
             ignored: BTreeSet::new(),
             warnings: Vec::new(),
+            schedulable: None,
             relists: 0,
             relist_after: Duration::ZERO,
         };
@@ -180,6 +186,7 @@ impl NodeRun {
         if touched.nodes.contains(&self.place.node) && core.index.node(&self.place.node).is_none() {
             return self.vanished(core, now);
         }
+        self.watch_cordon(core, now);
         let mut vms: BTreeSet<usize> = touched.vms.iter().filter_map(|k| self.by_vm.get(k).copied()).collect();
         let mut unknown = false;
         for uid in &touched.pods {
@@ -208,6 +215,26 @@ impl NodeRun {
         if unknown {
             self.newcomers(core, now);
         }
+    }
+
+    /// Somebody lifts the cordon: said once, when it is no echo of the time before it.
+    fn watch_cordon(&mut self, core: &mut Core, now: Duration) {
+        if core.index.node(&self.place.node).is_none_or(|node| node.unschedulable) {
+            self.cordoned_now |= self.schedulable.is_some_and(|(_, said)| said);
+            self.schedulable = self.schedulable.filter(|(_, said)| *said);
+            return;
+        }
+        let (since, said) = self.schedulable.unwrap_or((now, false));
+        let due = !said && now >= since + CORDON_ECHO;
+        if due {
+            let node = &self.place.node;
+            let text = format!("node {node} is not cordoned any more: new pods and VMs may come to it");
+            core.emit(now, EventKind::Noted { warning: true, text });
+        }
+        if due || said {
+            self.cordoned_now = false;
+        }
+        self.schedulable = Some((since, said || due));
     }
 
     fn vanished(&mut self, core: &mut Core, now: Duration) {
@@ -240,6 +267,7 @@ impl NodeRun {
         if !matches!(self.phase, Phase::Running(_)) {
             return;
         }
+        self.watch_cordon(core, now);
         for number in 0..self.vms.len() {
             let vm = &self.vms[number];
             if vm.state == VmState::Queued || vm.wake().is_some_and(|t| t <= now) {
@@ -334,6 +362,7 @@ impl NodeRun {
         let vms = self.vms.iter().filter_map(VmRun::wake);
         let pods = self.pods.iter().filter(move |p| p.item.wave <= turn).filter_map(PodRun::wake);
         let deadline = self.is_running().then_some(self.place.deadline);
-        vms.chain(pods).chain([self.relist_after]).filter(move |_| running).chain(deadline)
+        let echo = self.schedulable.filter(|(_, said)| !said).map(|(since, _)| since + CORDON_ECHO);
+        vms.chain(pods).chain([self.relist_after]).chain(echo).filter(move |_| running).chain(deadline)
     }
 }

@@ -17,6 +17,8 @@ use crate::outcome::{Cause, VmOutcome};
 
 /// How often a 409 right after somebody's restart is asked again before it counts as a refusal.
 const CONFLICTS: u32 = 3;
+/// How long a node may look as if its cordon were gone before its restarts block.
+const CORDON_BOUND: Duration = Duration::from_secs(10);
 
 impl VmRun {
     /// Takes a place among the restarts, once the CR was confirmed. False: not now.
@@ -42,11 +44,38 @@ impl VmRun {
         if !core.brake.has_room(&self.item.vmi) {
             return false;
         }
+        if !self.is_under_cordon(core, place, now) {
+            return false;
+        }
         core.brake.take(&self.item.vmi);
         true
     }
 
+    /// Without the cordon a restart may bring it back here. False: it looks again soon, and blocks in the end.
+    fn is_under_cordon(&mut self, core: &mut Core, place: &Place, now: Duration) -> bool {
+        if core.index.node(&place.node).is_some_and(|node| node.unschedulable) {
+            self.uncordoned_since = None;
+            return true;
+        }
+        core.brake.release(&self.item.vmi);
+        let bound = *self.uncordoned_since.get_or_insert(now) + CORDON_BOUND;
+        if now >= bound {
+            let because = "the node is not cordoned any more: a restart could bring it back here".to_owned();
+            self.block(core, place, Cause::RestartRefused, because, now);
+        } else {
+            self.state = State::Queued;
+            self.wake_at = Some(bound.min(now + Duration::from_secs(1)));
+        }
+        false
+    }
+
     pub(super) fn post_restart(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        if !self.is_under_cordon(core, place, now) {
+            return;
+        }
+        if self.is_too_late(place, now) {
+            return self.too_late(core, place, now);
+        }
         let held = self.vmi(core).and_then(|vmi| restart_must_wait(&core.index, vmi));
         if let Some((cause, because)) = held {
             core.brake.release(&self.item.vmi);

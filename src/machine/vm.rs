@@ -69,6 +69,8 @@ pub(super) struct VmRun {
     pub(super) progress_since: Duration,
     pub(super) unschedulable: Option<(String, Duration)>,
     pub(super) restart_refusals: u32,
+    /// Since when its node looks as if it took VMs again.
+    pub(super) uncordoned_since: Option<Duration>,
     pub(super) wake_at: Option<Duration>,
     /// Migrations that had failed before this run looked: they do not count against it.
     pub(super) failed_before: Option<BTreeSet<String>>,
@@ -102,6 +104,7 @@ impl VmRun {
             progress_since: Duration::ZERO,
             unschedulable: None,
             restart_refusals: 0,
+            uncordoned_since: None,
             wake_at: None,
             failed_before: None,
         }

@@ -146,11 +146,6 @@ fn found(rig: &mut Rig, name: &str, by: &str) {
     rig.answer_to(|k| matches!(k, EffectKind::CordonFresh { node } if node == name), reply);
 }
 
-fn warnings(rig: &mut Rig) -> Vec<String> {
-    let noted = |e| if let EventKind::Noted { warning: true, text } = e { Some(text) } else { None };
-    rig.events().into_iter().filter_map(noted).collect()
-}
-
 #[test]
 fn a_cordon_without_an_answer_ends_at_the_deadline_and_the_others_are_taken_back() {
     let mut rig = two_nodes();
@@ -164,7 +159,7 @@ fn a_cordon_without_an_answer_ends_at_the_deadline_and_the_others_are_taken_back
     assert_eq!(rig.ended(), Some(ExitCode::Timeout));
     let Some(EventKind::Ended { error: Some(error), .. }) = rig.events().pop() else { panic!("no error") };
     assert!(error.contains("node-1") && error.contains("unknown"), "{error}");
-    let warnings = warnings(&mut rig).join("; ");
+    let warnings = rig.warnings().join("; ");
     assert!(warnings.contains("kubectl uncordon node-0"), "{warnings}");
     assert!(warnings.contains("the cordon of node-1 was on its way"), "{warnings}");
     assert!(rig.report("node-0").cordoned_now);
@@ -233,7 +228,7 @@ fn taking_back_is_tried_again_and_its_failure_is_said() {
     assert_eq!(rig.sent.last().unwrap().1, EffectKind::Uncordon { node: "node-0".into() });
     cordon(&mut rig, "node-0", Err(Failure::Other("denied by policy".into())));
     assert_eq!(rig.ended(), Some(ExitCode::Failed));
-    assert_eq!(warnings(&mut rig), ["node node-0 stays cordoned: denied by policy; kubectl uncordon node-0 lifts it"]);
+    assert_eq!(rig.warnings(), ["node node-0 stays cordoned: denied by policy; kubectl uncordon node-0 lifts it"]);
     assert!(rig.report("node-0").cordoned_now);
 }
 
@@ -254,5 +249,5 @@ fn a_signal_while_a_cordon_is_on_its_way_says_so() {
     rig.effects();
     rig.input(Input::Stop(crate::event::StopReason::Interrupt));
     assert_eq!(rig.ended(), Some(ExitCode::Interrupted));
-    assert_eq!(warnings(&mut rig), ["the cordon of node-0 was on its way: kubectl get node node-0 tells"]);
+    assert_eq!(rig.warnings(), ["the cordon of node-0 was on its way: kubectl get node node-0 tells"]);
 }

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod cordon;
+mod depart;
 mod ends;
 mod external;
 mod fair;
@@ -12,6 +13,7 @@ mod random;
 mod reactions;
 mod restarts;
 mod stops;
+mod uncordoned;
 mod vms;
 
 use std::time::Duration;
@@ -257,6 +259,12 @@ impl Rig {
     pub(super) fn events(&mut self) -> Vec<EventKind> {
         self.take();
         self.log.iter().map(|e| e.kind.clone()).collect()
+    }
+
+    /// The warnings so far.
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        let noted = |e| if let EventKind::Noted { warning: true, text } = e { Some(text) } else { None };
+        self.events().into_iter().filter_map(noted).collect()
     }
 
     pub(super) fn ended(&mut self) -> Option<ExitCode> {

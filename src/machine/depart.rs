@@ -1,0 +1,92 @@
+//! How a VM leaves in a way that nobody planned, and what is expected of it then.
+
+use std::time::Duration;
+
+use super::core::Core;
+use super::node::Place;
+use super::pod::Closed;
+use super::vm::VmRun;
+use crate::event::EventKind;
+use crate::facts::VmiOwner;
+use crate::forecast::after::{After, after};
+use crate::outcome::{Cause, VmOutcome};
+use crate::plan::VmAction;
+
+impl VmRun {
+    pub(super) fn too_late(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        let row = &mut self.item.row;
+        row.outcome = VmOutcome::Pending;
+        row.cause = Some(Cause::GraceTooLong);
+        row.waiting_helps = Some(false);
+        row.because = format!(
+            "its guest may take {}s to stop, longer than the time left; nothing was sent",
+            self.item.grace.as_secs()
+        );
+        row.remedy = Some(format!("run again with --timeout above {}s", self.item.grace.as_secs()));
+        self.close(Closed::Pending, core, place, now);
+    }
+
+    /// True if the time left is shorter than what its guest may take to stop: then nothing is sent.
+    pub(super) fn is_too_late(&self, place: &Place, now: Duration) -> bool {
+        place.deadline.saturating_sub(now) < self.item.grace
+    }
+
+    /// Its eviction was accepted although it was to migrate: the guest is being shut down.
+    pub(super) fn is_shut_down_instead(&mut self, core: &mut Core, now: Duration) {
+        let expected = match self.item.action {
+            VmAction::Migrate => "a migration was expected",
+            VmAction::AwaitOwner => "its owner was expected to act",
+            VmAction::ShutDown
+            | VmAction::Restart
+            | VmAction::AwaitCondition
+            | VmAction::AwaitMigration
+            | VmAction::AwaitGone
+            | VmAction::Leave => return,
+        };
+        let text = format!("{} is shut down by its eviction although {expected}", self.item.vmi);
+        core.emit(now, EventKind::Noted { warning: true, text });
+        self.item.action = VmAction::ShutDown;
+        self.expect_what_follows(core);
+    }
+
+    /// Its guest stops although no plan said so: its row tells what its owner makes of that.
+    pub(super) fn expect_what_follows(&mut self, core: &Core) {
+        let owner = self.vmi(core).map_or(VmiOwner::Standalone, |v| v.owner.clone());
+        let vm = core.index.vm(&self.item.vmi).filter(|_| matches!(owner, VmiOwner::VirtualMachine { .. }));
+        let row = &mut self.item.row;
+        row.needs.clear();
+        row.waiting_helps = None;
+        (row.outcome, row.cause, row.because, row.remedy) = match after(&self.item.vmi, &owner, vm, true) {
+            After::Returns { by } => (VmOutcome::Returns, None, format!("{by} starts it again elsewhere"), None),
+            After::Ends { why } => (VmOutcome::StaysOff, Some(Cause::StaysOff), why.to_owned(), None),
+            After::RestartInstead { why } => (VmOutcome::StaysOff, Some(Cause::StaysOff), why, None),
+            After::StaysOff { why, remedy } => (VmOutcome::StaysOff, Some(Cause::StaysOff), why, remedy),
+        };
+    }
+
+    /// It left the node without our doing, or somebody deleted it.
+    pub(super) fn left_without_us(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        if self.is_still_here(core, place) && self.vmi(core).is_none() {
+            let because = "another VMI of its name runs on this node".to_owned();
+            return self.block(core, place, Cause::SameNode, because, now);
+        }
+        let (other, elsewhere) = match core.index.vmi(&self.item.vmi) {
+            Some(v) if v.uid == self.item.vmi_uid => (None, v.node.clone().filter(|n| *n != place.node)),
+            Some(v) => (Some(v.uid.clone()), v.node.clone().filter(|n| *n != place.node)),
+            None => (None, None),
+        };
+        let row = &mut self.item.row;
+        row.cause = None;
+        row.waiting_helps = None;
+        row.remedy = None;
+        row.needs.clear();
+        row.node_after.clone_from(&elsewhere);
+        (row.outcome, row.because) = match (&other, &elsewhere) {
+            (None, Some(node)) => (VmOutcome::Migrates, format!("migrated to {node}")),
+            (Some(_), Some(node)) => (VmOutcome::Returns, format!("restarted by somebody else; runs on {node}")),
+            _ => (VmOutcome::Gone, "gone from the node without us".to_owned()),
+        };
+        row.new_vmi_uid = other;
+        self.close(Closed::Left, core, place, now);
+    }
+}

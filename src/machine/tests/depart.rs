@@ -1,0 +1,76 @@
+//! VMs that leave in another way than the plan said.
+
+use super::*;
+use crate::facts::testing::{launcher, vm, vmi, world};
+use crate::facts::{Strategy, VmiOwner, VmiPhase};
+use crate::outcome::{Cause, VmOutcome};
+
+fn web() -> Rig {
+    Rig::one(world().runs(vm("web"), vmi("web"))).cordoned()
+}
+
+fn off(name: &str) -> VmiFacts {
+    vmi(name).with(|v| v.strategy = Some(Strategy::None))
+}
+
+#[test]
+fn a_grace_period_that_grew_meanwhile_is_held_against_the_time_left() {
+    let mut rig = Rig::one(world().runs(vm("db"), off("db"))).cordoned();
+    rig.vmi_is("db", |v| v.grace_seconds = 3600);
+    assert_eq!(rig.evictions(), [""; 0]);
+    rig.relist();
+    assert_eq!(rig.vm_row("db").cause, Some(Cause::GraceTooLong));
+}
+
+#[test]
+fn a_grace_period_that_grew_meanwhile_holds_a_restart_too() {
+    let stale = vmi("a").live_migrate().not_migratable("DisksNotLiveMigratable");
+    let mut rig = Rig::one(world().runs(vm("a"), stale)).cordoned();
+    rig.cr_read();
+    rig.vmi_is("a", |v| v.grace_seconds = 3600);
+    assert!(!rig.effects().iter().any(|k| matches!(k, EffectKind::Restart { .. })));
+    rig.relist();
+    assert_eq!(rig.vm_row("a").cause, Some(Cause::GraceTooLong));
+}
+
+#[test]
+fn a_shutdown_in_place_of_a_migration_is_said_and_not_reported_as_one() {
+    let mut rig = web();
+    rig.vmi_read("web");
+    rig.evict("web", EvictionAnswer::Accepted);
+    assert_eq!(rig.warnings(), ["tenant-a/web is shut down by its eviction although a migration was expected"]);
+    rig.vmi("web", |v| v.phase = VmiPhase::Succeeded);
+    rig.pod(launcher("web").finished());
+    rig.change(Change::Vmi(Delta::Apply(vms::reborn("web").with(|v| {
+        v.node = Some("node-1".into());
+        v.phase = VmiPhase::Running;
+    }))));
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Done));
+    assert_eq!(rig.vm_row("web").outcome, VmOutcome::Returns);
+}
+
+#[test]
+fn a_shutdown_in_place_of_a_migration_of_a_vmi_without_an_owner_leaves_it_off() {
+    let cluster = world().vmi(vmi("web").owned_by(VmiOwner::Standalone)).pod(launcher("web"));
+    let mut rig = Rig::one(cluster).cordoned();
+    rig.vmi_read("web");
+    rig.evict("web", EvictionAnswer::Accepted);
+    rig.pod(launcher("web").finished());
+    rig.relist();
+    assert_eq!(rig.vm_row("web").outcome, VmOutcome::StaysOff);
+}
+
+#[test]
+fn a_vm_that_has_just_stopped_is_awaited_while_its_launcher_runs() {
+    let mut rig = web();
+    rig.vmi_is("web", |v| v.phase = VmiPhase::Succeeded);
+    assert_eq!((rig.ended(), rig.effects()), (None, vec![]));
+    rig.pod(launcher("web").finished());
+    rig.change(Change::Vmi(Delta::Apply(vms::reborn("web").with(|v| {
+        v.node = Some("node-1".into());
+        v.phase = VmiPhase::Running;
+    }))));
+    rig.relist();
+    assert_eq!(rig.vm_row("web").outcome, VmOutcome::Returns);
+}

@@ -1,0 +1,64 @@
+//! A cordon that somebody lifts while VMs are restarted.
+
+use super::*;
+use crate::facts::testing::{node, vm, vmi, world};
+use crate::outcome::Cause;
+
+/// Its restart waits for the read of KubeVirt's CR.
+fn stale() -> Rig {
+    let stale = vmi("a").live_migrate().not_migratable("DisksNotLiveMigratable");
+    Rig::one(world().runs(vm("a"), stale)).cordoned()
+}
+
+fn restarts(rig: &Rig) -> usize {
+    rig.sent.iter().filter(|(_, k)| matches!(k, EffectKind::Restart { .. })).count()
+}
+
+fn lifted(rig: &mut Rig) {
+    rig.change(Change::Node(Delta::Apply(node("node-0"))));
+}
+
+#[test]
+fn without_the_cordon_no_vm_is_restarted() {
+    let mut rig = stale();
+    lifted(&mut rig);
+    rig.cr_read();
+    assert_eq!(rig.effects(), []);
+    rig.advance(secs(9));
+    assert_eq!((rig.ended(), rig.effects()), (None, vec![]));
+    rig.advance(secs(1));
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Blocked));
+    let row = rig.vm_row("a");
+    assert_eq!(row.cause, Some(Cause::RestartRefused));
+    assert!(row.because.contains("not cordoned any more"), "{}", row.because);
+    assert!(!rig.report("node-0").cordoned_now);
+}
+
+#[test]
+fn a_cordon_that_is_lifted_during_the_read_holds_the_restart() {
+    let mut rig = stale();
+    rig.cr_read();
+    lifted(&mut rig);
+    rig.vmi_read("a");
+    assert_eq!(restarts(&rig), 0);
+    rig.change(Change::Node(Delta::Apply(node("node-0").cordoned())));
+    rig.vmi_read("a");
+    rig.effects();
+    assert_eq!(restarts(&rig), 1);
+}
+
+#[test]
+fn a_lifted_cordon_is_said_once_and_an_echo_of_the_time_before_is_not() {
+    let mut rig = stale();
+    lifted(&mut rig);
+    rig.advance(secs(1));
+    rig.change(Change::Node(Delta::Apply(node("node-0").cordoned())));
+    rig.advance(secs(5));
+    assert_eq!(rig.warnings(), [""; 0]);
+    for _ in 0..3 {
+        lifted(&mut rig);
+        rig.advance(secs(3));
+    }
+    assert_eq!(rig.warnings(), ["node node-0 is not cordoned any more: new pods and VMs may come to it"]);
+}
