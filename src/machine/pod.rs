@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
-use super::react::{Patience, Reaction, is_about_budgets, react};
+use super::react::{Patience, Reaction, because, is_about_budgets, react};
 use super::types::{EffectKind, Failure, RequestId};
 use crate::answer::EvictionAnswer;
 use crate::event::{EventKind, PodExit};
@@ -280,7 +280,10 @@ impl PodRun {
                     _ => State::Ready { after: next },
                 };
             }
-            Reaction::Block(cause, because) => self.block(core, place, cause, because, now),
+            Reaction::Block(cause, text) => {
+                let because = because(cause, text, core.index.pod(&self.item.pod.uid), &core.index);
+                self.block(core, place, cause, because, now);
+            }
             Reaction::Unauthorized => return Some(Failure::Unauthorized),
         }
         None

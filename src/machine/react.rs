@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::answer::EvictionAnswer;
+use crate::facts::{Index, PodFacts};
 use crate::outcome::Cause;
 
 /// A refusal that may pass.
@@ -85,6 +86,15 @@ fn wait(answer: &EvictionAnswer, after: Option<Duration>) -> Reaction {
     })
 }
 
+/// What blocks, with the budgets by name where there are too many of them.
+pub(super) fn because(cause: Cause, text: String, pod: Option<&PodFacts>, index: &Index) -> String {
+    let names: Vec<String> = match pod {
+        Some(pod) if cause == Cause::MultipleBudgets => index.budgets_of(pod).map(|b| b.key.to_string()).collect(),
+        Some(_) | None => Vec::new(),
+    };
+    if names.is_empty() { text } else { format!("{text}: {}", names.join(", ")) }
+}
+
 /// True for reasons that the next status of a budget may end.
 pub(super) fn is_about_budgets(cause: Cause) -> bool {
     matches!(
@@ -128,7 +138,9 @@ impl Patience {
 
     /// When to try again after that refusal.
     pub(super) fn next_try(&self, refusal: &Refusal, seed: &str, now: Duration) -> Duration {
-        let mut at = now + refusal.after.unwrap_or_else(|| super::retry::delay(self.tries, seed));
+        // The server may ask for more patience than ours, never for less: "0" would be a hot loop.
+        let own = super::retry::delay(self.tries, seed);
+        let mut at = now + refusal.after.map_or(own, |after| after.max(own));
         if let (Some((_, since)), Some(bound)) = (self.current, refusal.bound) {
             // The last try comes when the bound ends, not after it.
             at = at.min(since + bound).max(now + Duration::from_millis(100));

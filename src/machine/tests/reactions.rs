@@ -183,3 +183,25 @@ fn an_answer_of_another_kind_or_to_nobody_is_harmless() {
     assert_eq!(rig.effects(), []);
     assert_eq!(rig.ended(), None);
 }
+
+#[test]
+fn a_server_that_asks_for_no_patience_is_not_asked_in_a_hot_loop() {
+    for after in [0, 1] {
+        let mut rig = web();
+        let times = refuse(&mut rig, &EvictionAnswer::Throttled { after: Some(secs(after)) }, secs(120));
+        assert!((5..20).contains(&times.len()), "{times:?}");
+    }
+}
+
+#[test]
+fn budgets_that_are_too_many_are_named() {
+    let mut rig = web();
+    rig.effects();
+    for name in ["one", "two"] {
+        rig.budget(crate::facts::testing::budget(name));
+    }
+    rig.evict("web-0", EvictionAnswer::MultipleBudgets);
+    rig.relist();
+    let because = rig.pod_row("web-0").because;
+    assert!(because.ends_with(": tenant-a/one, tenant-a/two"), "{because}");
+}
