@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
-use super::react::{Reaction, Refusal, is_about_budgets, react};
+use super::react::{Reaction, Refusal, because, is_about_budgets, react};
 use super::types::{EffectKind, Failure, RequestId};
 use super::vm::{State, VmRun};
 use crate::answer::EvictionAnswer;
@@ -130,6 +130,11 @@ impl VmRun {
                     return self.left_without_us(core, place, now);
                 }
                 let because = "its VMI does not exist any more, but its launcher pod still runs".to_owned();
+                let ends = core.index.pod(&self.item.launcher.uid).is_none_or(|pod| pod.deletion.is_some());
+                if !ends && core.index.vmi(&self.item.vmi).is_none() {
+                    // The watch says so too, and nobody has asked the launcher to stop: waiting changes nothing.
+                    return self.block(core, place, Cause::OrphanLauncher, because, now);
+                }
                 return self.retry_or_block(
                     &Refusal {
                         cause: Cause::OrphanLauncher,
@@ -311,7 +316,10 @@ impl VmRun {
                     self.state = State::Budget { budget, until };
                 }
             }
-            Reaction::Block(cause, because) => self.block(core, place, cause, because, now),
+            Reaction::Block(cause, text) => {
+                let because = because(cause, text, core.index.pod(&self.item.launcher.uid), &core.index);
+                self.block(core, place, cause, because, now);
+            }
             Reaction::Unauthorized => return Some(Failure::Unauthorized),
         }
         None

@@ -64,6 +64,16 @@ impl VmRun {
         };
     }
 
+    /// Nothing will start it again: its VM is gone as well.
+    pub(super) fn is_deleted(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        let row = &mut self.item.row;
+        row.outcome = VmOutcome::Gone;
+        (row.cause, row.waiting_helps, row.remedy) = (None, None, None);
+        row.needs.clear();
+        row.because = "its VM was deleted by somebody else".to_owned();
+        self.close(Closed::Left, core, place, now);
+    }
+
     /// It left the node without our doing, or somebody deleted it.
     pub(super) fn left_without_us(&mut self, core: &mut Core, place: &Place, now: Duration) {
         if self.is_still_here(core, place) && self.vmi(core).is_none() {
@@ -82,6 +92,9 @@ impl VmRun {
         row.needs.clear();
         row.node_after.clone_from(&elsewhere);
         (row.outcome, row.because) = match (&other, &elsewhere) {
+            (None, Some(_)) if self.item.action == VmAction::AwaitMigration => {
+                (VmOutcome::Gone, "its migration to this node did not come about".to_owned())
+            }
             (None, Some(node)) => (VmOutcome::Migrates, format!("migrated to {node}")),
             (Some(_), Some(node)) => (VmOutcome::Returns, format!("restarted by somebody else; runs on {node}")),
             _ => (VmOutcome::Gone, "gone from the node without us".to_owned()),

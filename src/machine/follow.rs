@@ -100,7 +100,7 @@ impl VmRun {
         }
         if let Some(migration) = running {
             self.moving = true;
-            return self.show_migration(migration, &migrations, last_failure, core, place, now);
+            return self.show_migration(migration, vmi, &migrations, last_failure, core, place, now);
         }
         // The time without any migration starts anew after each.
         let since = if std::mem::take(&mut self.moving) { now } else { since };
@@ -142,13 +142,17 @@ impl VmRun {
     fn show_migration(
         &mut self,
         migration: &MigrationFacts,
+        vmi: &VmiFacts,
         own: &[MigrationFacts],
         last_failure: Option<String>,
         core: &mut Core,
         place: &Place,
         now: Duration,
     ) {
-        let target = migration.target_node.clone().unwrap_or_default();
+        // The VMIM names its nodes only when it is over; until then the VMI does.
+        let state = vmi.migration.as_ref().filter(|s| s.migration_uid.as_ref() == Some(&migration.uid));
+        let target = migration.target_node.as_ref().or_else(|| state?.target_node.as_ref());
+        let target = target.cloned().unwrap_or_default();
         let detail = if migration.quota_rejected {
             Some("the namespace's quota does not admit the target pod".to_owned())
         } else {
@@ -233,6 +237,9 @@ impl VmRun {
         let deadline = since + self.item.grace + RESTART_BOUND;
         let new = core.index.vmi(&self.item.vmi).filter(|v| v.uid != self.item.vmi_uid).cloned();
         let Some(new) = new else {
+            if self.item.has_vm && core.index.vm(&self.item.vmi).is_none() && self.has_left(core, place) {
+                return self.is_deleted(core, place, now);
+            }
             let stopped = core
                 .index
                 .vm(&self.item.vmi)
@@ -262,7 +269,7 @@ impl VmRun {
                 }
                 let row = &mut self.item.row;
                 row.outcome = if good == VmOutcome::DownUntilNode { VmOutcome::Restarts } else { good };
-                row.cause = None;
+                row.cause = self.broken_promise.then_some(Cause::StrategyMismatch);
                 row.waiting_helps = None;
                 row.remedy = None;
                 row.needs.clear();
@@ -301,14 +308,16 @@ impl VmRun {
                 _ => now,
             };
             self.unschedulable = Some((text.clone(), since));
-            if now >= since + UNSCHEDULABLE_BOUND {
+            // The scheduler's words may change for ever: the bound of the restart ends it then.
+            let bound = deadline.min(since + UNSCHEDULABLE_BOUND);
+            if now >= bound {
                 if good == VmOutcome::Restarts {
                     core.brake.stopped = Some(format!("{} found no node after its restart", self.item.vmi));
                 }
                 self.item.row.cause = Some(Cause::Unschedulable);
                 return self.is_down(format!("no node takes it: {text}"), core, place, now);
             }
-            self.wake_at = Some(since + UNSCHEDULABLE_BOUND);
+            self.wake_at = Some(bound);
             return self.show(core, place, Activity::Scheduling, target, Some(text.clone()), now);
         }
         self.unschedulable = None;

@@ -5,13 +5,12 @@ use std::time::Duration;
 use super::core::{Asker, Core};
 use super::follow::RESTART_BOUND;
 use super::node::Place;
-use super::pod::Closed;
 use super::react::Refusal;
 use super::types::{EffectKind, Failure};
 use super::vm::{State, VmRun};
 use crate::answer::RestartAnswer;
 use crate::event::{Activity, EventKind};
-use crate::facts::KubeVirtState;
+use crate::facts::{KubeVirtState, Strategy};
 use crate::forecast::vm::restart_must_wait;
 use crate::outcome::{Cause, VmOutcome};
 
@@ -24,8 +23,7 @@ impl VmRun {
     /// Takes a place among the restarts, once the CR was confirmed. False: not now.
     pub(super) fn may_restart(&mut self, core: &mut Core, place: &Place, now: Duration) -> bool {
         if let Some(why) = core.brake.stopped.clone() {
-            let because = format!("no further VM is restarted: {why}");
-            self.block(core, place, Cause::RestartStalled, because, now);
+            self.no_further_restart(&why, core, place, now);
             return false;
         }
         self.state = State::Queued;
@@ -51,6 +49,10 @@ impl VmRun {
         true
     }
 
+    fn no_further_restart(&mut self, why: &str, core: &mut Core, place: &Place, now: Duration) {
+        self.block(core, place, Cause::RestartStalled, format!("no further VM is restarted: {why}"), now);
+    }
+
     /// Without the cordon a restart may bring it back here. False: it looks again soon, and blocks in the end.
     fn is_under_cordon(&mut self, core: &mut Core, place: &Place, now: Duration) -> bool {
         if core.index.node(&place.node).is_some_and(|node| node.unschedulable) {
@@ -70,6 +72,9 @@ impl VmRun {
     }
 
     pub(super) fn post_restart(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        if let Some(why) = core.brake.stopped.clone() {
+            return self.no_further_restart(&why, core, place, now);
+        }
         if !self.is_under_cordon(core, place, now) {
             return;
         }
@@ -158,6 +163,7 @@ impl VmRun {
             if now >= bound {
                 let because =
                     "the restart was accepted, but its VMI has not been stopped in time (is virt-controller up?)";
+                core.brake.stopped = Some(format!("{} was not stopped after its restart was accepted", self.item.vmi));
                 return self.block(core, place, Cause::RestartStalled, because.to_owned(), now);
             }
             self.wake_at = Some(bound);
@@ -166,21 +172,21 @@ impl VmRun {
         }
         let bound_here = self.item.row.outcome == VmOutcome::DownUntilNode;
         let good = if bound_here { VmOutcome::DownUntilNode } else { VmOutcome::Restarts };
+        self.check_promise(core, now);
         self.await_new(since, good, core, place, now);
-        if self.closed() == Some(Closed::Left) {
-            self.check_promise(core, now);
-        }
     }
 
     /// The new VMI must carry the strategy that was promised; otherwise no further VM is restarted.
     fn check_promise(&mut self, core: &mut Core, now: Duration) {
-        let Some(promised) = &self.item.row.strategy_fresh else { return };
-        let Some(got) = core.index.vmi(&self.item.vmi).and_then(|v| v.strategy.clone()) else { return };
-        if !got.same_effect(promised) {
+        let Some(promised) = self.item.row.strategy_fresh.clone().filter(|_| !self.broken_promise) else { return };
+        let Some(new) = core.index.vmi(&self.item.vmi).filter(|v| v.uid != self.item.vmi_uid) else { return };
+        let got = new.strategy.clone().unwrap_or(Strategy::None);
+        if !got.same_effect(&promised) {
             let text = format!(
                 "{} came back with {got}, but {promised} was expected; no further VM is restarted",
                 self.item.vmi
             );
+            self.broken_promise = true;
             self.item.row.cause = Some(Cause::StrategyMismatch);
             core.brake.stopped = Some(format!("{} came back with {got}", self.item.vmi));
             core.emit(now, EventKind::Noted { warning: true, text });

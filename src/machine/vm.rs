@@ -69,6 +69,8 @@ pub(super) struct VmRun {
     pub(super) progress_since: Duration,
     pub(super) unschedulable: Option<(String, Duration)>,
     pub(super) restart_refusals: u32,
+    /// True if its new VMI carries another strategy than was promised.
+    pub(super) broken_promise: bool,
     /// Since when its node looks as if it took VMs again.
     pub(super) uncordoned_since: Option<Duration>,
     pub(super) wake_at: Option<Duration>,
@@ -104,6 +106,7 @@ impl VmRun {
             progress_since: Duration::ZERO,
             unschedulable: None,
             restart_refusals: 0,
+            broken_promise: false,
             uncordoned_since: None,
             wake_at: None,
             failed_before: None,

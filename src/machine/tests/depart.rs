@@ -74,3 +74,55 @@ fn a_vm_that_has_just_stopped_is_awaited_while_its_launcher_runs() {
     rig.relist();
     assert_eq!(rig.vm_row("web").outcome, VmOutcome::Returns);
 }
+
+#[test]
+fn a_vm_that_is_deleted_while_it_is_to_return_is_not_awaited() {
+    let mut rig = Rig::one(world().runs(vm("db"), off("db"))).cordoned();
+    rig.vmi_read("db");
+    rig.evict("db", EvictionAnswer::Accepted);
+    rig.change(Change::Vmi(Delta::Delete(key("db"))));
+    rig.gone(&launcher("db"));
+    rig.advance(secs(1));
+    assert_eq!(rig.effects(), []);
+    rig.change(Change::Vm(Delta::Delete(key("db"))));
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Done));
+    assert_eq!(rig.vm_row("db").outcome, VmOutcome::Gone);
+}
+
+#[test]
+fn a_launcher_whose_vmi_nobody_knows_any_more_is_an_orphan_at_once() {
+    let mut rig = web();
+    rig.effects();
+    rig.change(Change::Vmi(Delta::Delete(key("web"))));
+    rig.answer_to(|k| matches!(k, EffectKind::ReadVmi { .. }), Reply::Vmi(Err(Failure::NotFound)));
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Blocked));
+    assert_eq!(rig.vm_row("web").cause, Some(Cause::OrphanLauncher));
+    assert!(rig.now.is_zero());
+}
+
+#[test]
+fn a_launcher_that_is_being_deleted_is_no_orphan_at_once() {
+    let mut rig = web();
+    rig.effects();
+    rig.change(Change::Vmi(Delta::Delete(key("web"))));
+    rig.stopping(&launcher("web"));
+    rig.answer_to(|k| matches!(k, EffectKind::ReadVmi { .. }), Reply::Vmi(Err(Failure::NotFound)));
+    assert_eq!((rig.ended(), rig.effects()), (None, vec![]));
+    rig.gone(&launcher("web"));
+    rig.advance(secs(1));
+    rig.relist();
+    assert_eq!(rig.vm_row("web").outcome, VmOutcome::Gone);
+}
+
+#[test]
+fn a_migration_to_this_node_that_fails_is_no_migration_away_from_it() {
+    let incoming = vmi("web").with(|v| v.node = Some("node-1".into()));
+    let mut rig = Rig::one(world().runs(vm("web"), incoming)).cordoned();
+    rig.gone(&launcher("web"));
+    rig.relist();
+    let row = rig.vm_row("web");
+    assert_eq!(row.outcome, VmOutcome::Gone);
+    assert_eq!(row.because, "its migration to this node did not come about");
+}

@@ -331,3 +331,29 @@ fn a_vm_deleted_by_somebody_else_is_gone() {
     assert_eq!(rig.vm_row("web").outcome, VmOutcome::Gone);
     assert_eq!(rig.ended(), Some(ExitCode::Done));
 }
+
+#[test]
+fn the_target_of_a_running_migration_comes_from_its_vmi() {
+    let mut rig = asked();
+    let mut running = attempt(1, "Running");
+    running.target_node = None;
+    let state = |uid: &str| crate::facts::MigrationState {
+        migration_uid: Some(uid.to_owned()),
+        source_node: Some("node-0".into()),
+        target_node: Some("node-2".into()),
+        started: None,
+        ended: None,
+        completed: false,
+        failed: false,
+        failure_reason: None,
+    };
+    let target = |rig: &mut Rig| {
+        let progress = |e| if let EventKind::VmProgressed { progress, .. } = e { Some(progress.target) } else { None };
+        rig.events().into_iter().filter_map(progress).next_back().unwrap()
+    };
+    rig.vmi("web", |v| v.migration = Some(state("of another")));
+    show(&mut rig, running);
+    assert_eq!(target(&mut rig), None);
+    rig.vmi("web", |v| v.migration = Some(state("uid-attempt-1")));
+    assert_eq!(target(&mut rig).as_deref(), Some("node-2"));
+}

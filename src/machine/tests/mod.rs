@@ -1,5 +1,6 @@
 //! Tests of the machine: scripted worlds, in virtual time only.
 
+mod brakes;
 mod budgets;
 mod cordon;
 mod depart;

@@ -133,10 +133,11 @@ fn a_place_that_becomes_free_by_time_alone_is_taken_at_once() {
     for name in &names[..5] {
         rig.vmi_read(name);
         rig.restart(name, RestartAnswer::Accepted);
+        stops(&mut rig, name);
     }
     rig.advance(secs(359));
     assert_eq!(rig.effects(), []);
-    // Nothing came of the first five for the guest's grace and five minutes.
+    // The new VMIs of the first five did not start for the guest's grace and five minutes.
     rig.advance(secs(1));
     assert_eq!(rig.sent.last().unwrap().1, EffectKind::ReadVmi { vmi: key("f") });
 }
