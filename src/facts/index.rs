@@ -102,12 +102,17 @@ impl Index {
             Change::Vmi(delta) => touched.vms = apply(&mut self.vmis, delta, |v| v.key.clone()),
             Change::Vm(delta) => touched.vms = apply(&mut self.vms, delta, |v| v.key.clone()),
             Change::Migration(delta) => {
-                let before: BTreeMap<Key, Key> = self.migrations.iter().map(|(k, m)| (k.clone(), vmi_key(m))).collect();
+                // What goes away tells afterwards no more whose it was.
+                let gone: Vec<Key> = match &delta {
+                    Delta::Apply(_) => Vec::new(),
+                    Delta::Delete(key) => self.migrations.get(key).map(vmi_key).into_iter().collect(),
+                    Delta::Reset(all) => {
+                        let stay: BTreeSet<&Key> = all.iter().map(|m| &m.key).collect();
+                        self.migrations.values().filter(|m| !stay.contains(&m.key)).map(vmi_key).collect()
+                    }
+                };
                 let keys = apply(&mut self.migrations, delta, |m| m.key.clone());
-                touched.vms = keys
-                    .iter()
-                    .filter_map(|k| self.migrations.get(k).map(vmi_key).or_else(|| before.get(k).cloned()))
-                    .collect();
+                touched.vms = keys.iter().filter_map(|k| self.migrations.get(k).map(vmi_key)).chain(gone).collect();
             }
             Change::Budget(delta) => touched.budgets = apply(&mut self.budgets, delta, |b| b.key.clone()),
             Change::Node(delta) => touched.nodes = apply(&mut self.nodes, delta, |n| n.name.clone()),
