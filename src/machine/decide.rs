@@ -391,6 +391,11 @@ impl VmRun {
         if self.has_acted() || self.has_fallen(core) {
             return; // Acted on already, or not to be shut down: it is not tried in another way.
         }
+        if self.retry_at.is_some_and(|t| t <= now) {
+            self.retry_at = None;
+            self.state = State::Deciding { after: now };
+            return self.decide(core, place, now);
+        }
         let by_budget = self.item.row.cause.is_some_and(is_about_budgets);
         if let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now))
             && !matches!(fresh.action, VmAction::Leave)
@@ -398,6 +403,7 @@ impl VmRun {
         {
             let row = merged(fresh.row.clone(), &self.item.row);
             self.item = VmItem { row, ..fresh };
+            self.blocked_as = None;
             self.state = State::Deciding { after: now };
         }
     }

@@ -28,6 +28,13 @@ pub(super) enum Cut {
 impl NodeRun {
     /// The node ends before everything is closed.
     pub(super) fn cut(&mut self, cut: Cut, core: &mut Core, now: Duration) {
+        let mut cut = cut;
+        if let (Cut::Deadline | Cut::Blind, Some(why), false) = (cut, &self.unlisted, self.is_held(core)) {
+            // All is closed, but nobody can say that the node is empty.
+            let text = format!("the last list of pods on {} failed: {why}", self.place.node);
+            core.emit(now, EventKind::Noted { warning: true, text });
+            cut = Cut::Blind;
+        }
         let cause = match cut {
             Cut::Deadline => Cause::Deadline,
             Cut::Signal(_) | Cut::NotStarted(_) => Cause::Interrupted,

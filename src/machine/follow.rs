@@ -100,7 +100,7 @@ impl VmRun {
         }
         if let Some(migration) = running {
             self.moving = true;
-            return self.show_migration(migration, vmi, &migrations, last_failure, core, place, now);
+            return self.show_migration(migration, vmi, last_failure, core, place, now);
         }
         // The time without any migration starts anew after each.
         let since = if std::mem::take(&mut self.moving) { now } else { since };
@@ -143,7 +143,6 @@ impl VmRun {
         &mut self,
         migration: &MigrationFacts,
         vmi: &VmiFacts,
-        own: &[MigrationFacts],
         last_failure: Option<String>,
         core: &mut Core,
         place: &Place,
@@ -165,7 +164,7 @@ impl VmRun {
                 .filter(|m| {
                     !m.is_final() && !m.takes_slot() && (m.created, &m.key) < (migration.created, &migration.key)
                 })
-                .filter(|m| !own.iter().any(|o| o.uid == m.uid))
+                .filter(|m| m.vmi != migration.vmi || m.key.namespace != migration.key.namespace)
                 .count();
             let queue = u32::try_from(ahead).ok().filter(|n| *n > 0);
             self.item.row.cause = Some(Cause::MigrationQueued);

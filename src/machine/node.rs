@@ -14,7 +14,7 @@ use crate::facts::{Key, PodFacts, Touched};
 use crate::outcome::NodeReport;
 use crate::plan::{NodePlan, Wave};
 
-/// How often the last list of pods is tried before the state counts as unknown.
+/// How often the last list of pods is tried where waiting will hardly help before the state counts as unknown.
 const RELISTS: u32 = 3;
 
 /// How long the watch may show a node as it was before its cordon.
@@ -66,6 +66,8 @@ pub(super) struct NodeRun {
     /// Since when it looks as if its cordon were gone, and whether that was said.
     schedulable: Option<(Duration, bool)>,
     relists: u32,
+    /// Why the last list did not come, if it did not.
+    pub(super) unlisted: Option<String>,
     /// The last list is not asked for again before.
     relist_after: Duration,
 }
@@ -91,6 +93,7 @@ impl NodeRun {
             warnings: Vec::new(),
             schedulable: None,
             relists: 0,
+            unlisted: None,
             relist_after: Duration::ZERO,
         };
         run.adopt_plan(plan, core);
@@ -302,7 +305,7 @@ impl NodeRun {
     }
 
     /// True while something on the node is open.
-    fn is_held(&self, core: &Core) -> bool {
+    pub(super) fn is_held(&self, core: &Core) -> bool {
         let wait_blocked = core.options.wait_blocked;
         self.closings().any(|closed| match closed {
             None => true,
@@ -325,6 +328,12 @@ impl NodeRun {
         match reply {
             Ok(pods) => {
                 self.phase = Phase::Running(Wave::Infrastructure);
+                (self.relists, self.unlisted) = (0, None);
+                for pod in &pods {
+                    if let Some(number) = self.by_pod.get(&pod.key.uid) {
+                        self.pods[*number].listed(pod, now);
+                    }
+                }
                 let delta = crate::facts::Delta::Reset(pods);
                 let touched = core.index.apply(crate::facts::Change::Pods { node: self.place.node.clone(), delta });
                 self.touched(&touched, core, now);
@@ -334,12 +343,12 @@ impl NodeRun {
             }
             Err(failure) => {
                 self.relists += 1;
-                if self.relists < RELISTS {
+                self.unlisted = Some(failure.text().to_owned());
+                // An API server that restarts must not spoil a drain that is done.
+                if self.relists < RELISTS || matches!(failure, Failure::Passing(_) | Failure::Conflict) {
                     self.relist_after = now + super::retry::delay(self.relists, &self.place.node);
                     self.phase = Phase::Running(Wave::Infrastructure);
                 } else {
-                    let text = format!("the last list of pods on {} failed: {}", self.place.node, failure.text());
-                    core.emit(now, EventKind::Noted { warning: true, text });
                     self.cut(Cut::Blind, core, now);
                 }
             }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
-use super::react::{Patience, Reaction, because, is_about_budgets, react};
+use super::react::{Patience, Reaction, because, blocked_retry, is_about_budgets, react};
 use super::types::{EffectKind, Failure, RequestId};
 use crate::answer::EvictionAnswer;
 use crate::event::{EventKind, PodExit};
-use crate::facts::{Key, PodFacts};
+use crate::facts::{Key, PodFacts, PodRole};
 use crate::outcome::{Cause, PodOutcome};
 use crate::plan::{PodAction, PodItem, Wave};
 
@@ -54,6 +54,8 @@ pub(super) struct PodRun {
     maybe_ours: bool,
     patience: Patience,
     said: Option<Cause>,
+    /// When it is tried again although it blocks.
+    retry_at: Option<Duration>,
     /// When a stopping pod is looked at without an event.
     look_at: Option<Duration>,
     /// True for a pod that came after the cordon.
@@ -79,6 +81,7 @@ impl PodRun {
             maybe_ours: false,
             patience: Patience::default(),
             said: None,
+            retry_at: None,
             look_at: None,
             late: false,
             successor: None,
@@ -129,13 +132,14 @@ impl PodRun {
             State::Ready { after } => Some(after),
             State::Budget { until, .. } => Some(until),
             State::Stopping => self.look_at,
+            State::Closed(Closed::Blocked) => self.retry_at,
             State::Posting(_) | State::Closed(_) => None,
         }
     }
 
     /// Looks at the facts and goes on. `turn` is the wave that may send.
     pub(super) fn step(&mut self, core: &mut Core, place: &Place, turn: Wave, now: Duration) {
-        let pod = core.index.pod(&self.item.pod.uid).filter(|p| p.node.as_deref() == Some(&place.node)).cloned();
+        let pod = core.index.pod(&self.item.pod.uid).filter(|p| p.node.as_deref() == Some(&place.node));
         let Some(pod) = pod else {
             if !matches!(self.state, State::Closed(Closed::Left)) {
                 self.left(core, place, now);
@@ -147,10 +151,17 @@ impl PodRun {
             // Somebody else stops it: nothing is left to ask for.
             self.state = State::Stopping;
         }
+        if self.closed() == Some(Closed::Blocked) && self.retry_at.is_some_and(|t| t <= now) {
+            self.state = State::Ready { after: now };
+        }
         match &self.state {
-            State::Ready { after } if *after <= now && self.item.wave <= turn => self.post(&pod, core, place, now),
-            State::Budget { until, .. } if *until <= now => self.post_despite_budget(&pod, core, place, now),
-            State::Stopping => self.stopping(&pod, core, place, now),
+            State::Ready { after } if *after <= now && self.item.wave <= turn && core.has_slot(now) => {
+                self.post(&pod.clone(), core, place, now);
+            }
+            State::Budget { until, .. } if *until <= now && core.has_slot(now) => {
+                self.post_despite_budget(&pod.clone(), core, place, now);
+            }
+            State::Stopping => self.stopping(&pod.clone(), core, place, now),
             State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) => {}
         }
     }
@@ -171,9 +182,6 @@ impl PodRun {
     }
 
     fn post(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
-        if !core.has_slot(now) {
-            return;
-        }
         // A deletion asks no budget; an eviction never exceeds what the last status allows.
         if self.item.action == PodAction::Evict
             && let Gate::Shut(budget) = core.gate.check(&core.index, pod)
@@ -187,12 +195,10 @@ impl PodRun {
     }
 
     fn post_despite_budget(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
-        if core.has_slot(now) {
-            if core.gate.may_probe(&core.index, pod) {
-                self.send(pod, core, place, now);
-            } else if let State::Budget { until, .. } = &mut self.state {
-                *until = now + BUDGET_FALLBACK;
-            }
+        if core.gate.may_probe(&core.index, pod) {
+            self.send(pod, core, place, now);
+        } else if let State::Budget { until, .. } = &mut self.state {
+            *until = now + BUDGET_FALLBACK;
         }
     }
 
@@ -204,7 +210,8 @@ impl PodRun {
                 EventKind::PodEvicting { node: place.node.clone(), pod: self.item.pod.clone(), launcher: false },
             );
         }
-        let grace = core.options.grace_period;
+        // What is left over of a VM keeps its own grace period: its guest may still need it.
+        let grace = core.options.grace_period.filter(|_| pod.role == PodRole::Plain);
         let kind = if self.item.action == PodAction::Delete {
             EffectKind::Delete { pod: self.item.pod.clone(), grace }
         } else {
@@ -310,7 +317,8 @@ impl PodRun {
             return; // Accepted, and the watch has not shown it yet.
         };
         let overdue = core.wall(now).duration_since(deletion.at);
-        let limit = core.options.skip_wait_for_delete.filter(|limit| !limit.is_zero());
+        let plain = pod.role == PodRole::Plain;
+        let limit = core.options.skip_wait_for_delete.filter(|limit| plain && !limit.is_zero());
         let limit = limit.map(|limit| jiff::SignedDuration::try_from(limit).unwrap_or(jiff::SignedDuration::MAX));
         let old = limit.is_some_and(|limit| overdue > limit);
         if !pod.finalizers.is_empty() && !pod.containers_running && !overdue.is_negative() {
@@ -368,11 +376,16 @@ impl PodRun {
     }
 
     fn block(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
+        let before = self.item.row.clone();
         self.item.row.outcome = PodOutcome::Blocks;
         self.item.row.cause = Some(cause);
         self.item.row.waiting_helps = Some(false);
         self.item.row.because = because;
         self.state = State::Closed(Closed::Blocked);
+        self.retry_at = blocked_retry(cause, core, now).filter(|_| !self.ours && !self.maybe_ours);
+        if before == self.item.row {
+            return; // Tried again, and nothing has changed.
+        }
         core.emit(now, EventKind::PodBlocked { node: place.node.clone(), row: self.item.row.clone() });
     }
 
@@ -392,6 +405,10 @@ impl PodRun {
         if self.closed().is_some() {
             return;
         }
+        if self.item.row.outcome == PodOutcome::Blocks {
+            self.state = State::Closed(Closed::Blocked);
+            return; // It was being tried once more.
+        }
         let row = &mut self.item.row;
         row.outcome = PodOutcome::Pending;
         match self.state {
@@ -409,6 +426,18 @@ impl PodRun {
             }
         }
         self.state = State::Closed(Closed::Pending);
+    }
+
+    /// The last list shows it. If it was taken for gone and nobody has asked it to stop, that was wrong.
+    pub(super) fn listed(&mut self, pod: &PodFacts, now: Duration) {
+        let evictable = matches!(self.item.action, PodAction::Evict | PodAction::Delete);
+        let left = matches!(self.item.row.outcome, PodOutcome::Evicts | PodOutcome::Gone);
+        if self.closed() == Some(Closed::Left) && evictable && left && pod.deletion.is_none() {
+            (self.ours, self.maybe_ours) = (false, false);
+            self.item.row.outcome = PodOutcome::Evicts;
+            self.item.row.because = String::new();
+            self.state = State::Ready { after: now };
+        }
     }
 
     /// A pod of the same controller is on the node again.

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use super::core::Core;
 use crate::answer::EvictionAnswer;
 use crate::facts::{Index, PodFacts};
 use crate::outcome::Cause;
+
+/// How often what blocks is tried again with `--wait-blocked` where no event tells that it might go.
+const BLOCKED_RETRY: Duration = Duration::from_secs(60);
 
 /// A refusal that may pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +88,20 @@ fn wait(answer: &EvictionAnswer, after: Option<Duration>) -> Reaction {
         after,
         bound: answer.bound(),
     })
+}
+
+/// When something that blocks is tried again although no event can tell that a human has acted; `None`: never.
+pub(super) fn blocked_retry(cause: Cause, core: &Core, now: Duration) -> Option<Duration> {
+    let silent = matches!(
+        cause,
+        Cause::Forbidden
+            | Cause::WebhookRefused
+            | Cause::WebhookUnreachable
+            | Cause::VmLookupFailed
+            | Cause::BudgetBroken
+            | Cause::ServerTrouble
+    );
+    (core.options.wait_blocked && silent).then_some(now + BLOCKED_RETRY)
 }
 
 /// What blocks, with the budgets by name where there are too many of them.

@@ -133,6 +133,7 @@ impl VmRun {
                 }
             }
             RestartAnswer::Forbidden { text } => {
+                self.item.row.attempts -= 1;
                 self.block(core, place, Cause::Forbidden, format!("the restart is not permitted: {text}"), now);
             }
             RestartAnswer::Invalid { text } => {

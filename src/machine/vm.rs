@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::core::Core;
 use super::node::Place;
 use super::pod::Closed;
-use super::react::{Patience, is_about_budgets};
+use super::react::{Patience, blocked_retry, is_about_budgets};
 use super::types::RequestId;
 use crate::event::{Activity, EventKind, PodExit, VmProgress};
 use crate::facts::{Key, PodFacts, PodRole, VmiFacts};
-use crate::outcome::{Cause, VmOutcome};
+use crate::outcome::{Cause, VmOutcome, VmRow};
 use crate::plan::{VmAction, VmItem};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +69,9 @@ pub(super) struct VmRun {
     pub(super) progress_since: Duration,
     pub(super) unschedulable: Option<(String, Duration)>,
     pub(super) restart_refusals: u32,
+    /// When it is tried again although it blocks, and what was said of it.
+    pub(super) retry_at: Option<Duration>,
+    pub(super) blocked_as: Option<Box<VmRow>>,
     /// True if its new VMI carries another strategy than was promised.
     pub(super) broken_promise: bool,
     /// Since when its node looks as if it took VMs again.
@@ -106,6 +109,8 @@ impl VmRun {
             progress_since: Duration::ZERO,
             unschedulable: None,
             restart_refusals: 0,
+            retry_at: None,
+            blocked_as: None,
             broken_promise: false,
             uncordoned_since: None,
             wake_at: None,
@@ -162,6 +167,7 @@ impl VmRun {
     pub(super) fn wake(&self) -> Option<Duration> {
         let own = match self.state {
             State::Deciding { after } | State::Waiting { until: Some(after) } => Some(after),
+            State::Closed(Closed::Blocked) => self.retry_at,
             State::Budget { until, .. } => Some(until),
             State::Reading(_)
             | State::Queued
@@ -225,6 +231,7 @@ impl VmRun {
         row.cause = Some(cause);
         row.waiting_helps = Some(false);
         row.because = because;
+        self.retry_at = blocked_retry(cause, core, now).filter(|_| !self.has_acted());
         self.close(Closed::Blocked, core, place, now);
     }
 
@@ -237,7 +244,12 @@ impl VmRun {
         }
         self.state = State::Closed(how);
         self.progress = None;
-        core.emit(now, EventKind::VmEnded { node: place.node.clone(), row: Box::new(self.item.row.clone()) });
+        let row = Box::new(self.item.row.clone());
+        if how == Closed::Blocked && self.blocked_as.as_ref() == Some(&row) {
+            return; // Tried again, and nothing has changed.
+        }
+        self.blocked_as = (how == Closed::Blocked).then(|| row.clone());
+        core.emit(now, EventKind::VmEnded { node: place.node.clone(), row });
     }
 
     /// Reports what the VM does, if that has changed.
@@ -268,6 +280,12 @@ impl VmRun {
     /// The deadline or a signal came first: the row says what it was doing.
     pub(super) fn cut(&mut self, cause: Cause, core: &Core, place: &Place) {
         if self.closed().is_some() {
+            return;
+        }
+        if let (Some(row), false) = (self.blocked_as.take(), self.has_acted()) {
+            // It was being tried once more.
+            self.item.row = *row;
+            self.state = State::Closed(Closed::Blocked);
             return;
         }
         let marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));

@@ -126,3 +126,17 @@ fn a_migration_to_this_node_that_fails_is_no_migration_away_from_it() {
     assert_eq!(row.outcome, VmOutcome::Gone);
     assert_eq!(row.because, "its migration to this node did not come about");
 }
+
+#[test]
+fn options_for_pods_do_not_apply_to_what_is_left_of_a_vm() {
+    let left = launcher("old");
+    let mut rig = Rig::new(world().pod(left.clone()).pod(crate::facts::testing::pod("web-0")), &["node-0"], |s| {
+        s.machine.grace_period = Some(1);
+        s.machine.skip_wait_for_delete = Some(secs(5));
+    })
+    .cordoned();
+    for effect in rig.effects() {
+        let EffectKind::Evict { pod, grace } = effect else { continue };
+        assert_eq!(grace, (pod.name == "web-0").then_some(1), "{}", pod.name);
+    }
+}

@@ -123,16 +123,52 @@ fn a_blocker_that_only_the_last_list_shows_is_waited_for_too() {
 }
 
 #[test]
-fn a_last_list_that_fails_is_tried_again_after_a_while_and_then_the_state_is_unknown() {
+fn a_last_list_that_fails_is_tried_again_until_the_deadline_and_then_the_state_is_unknown() {
     let mut rig = Rig::one(world()).cordoned();
-    for _ in 0..2 {
+    while rig.ended().is_none() {
         rig.relist_fails();
         assert_eq!(rig.effects(), []);
+        rig.advance(secs(15));
+    }
+    assert_eq!(rig.ended(), Some(ExitCode::Api));
+    assert_eq!(rig.now, secs(1800));
+    assert_eq!(rig.warnings(), ["the last list of pods on node-0 failed: timeout"]);
+}
+
+#[test]
+fn an_api_server_that_restarts_does_not_spoil_a_drain_that_is_done() {
+    let mut rig = Rig::one(world()).cordoned();
+    for _ in 0..6 {
+        rig.relist_fails();
+        rig.advance(secs(15));
+    }
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Done));
+}
+
+#[test]
+fn a_last_list_that_is_forbidden_leaves_the_state_unknown() {
+    let mut rig = Rig::one(world()).cordoned();
+    for _ in 0..3 {
+        let failed = Reply::Pods(Err(Failure::Forbidden("no".into())));
+        rig.answer_to(|k| matches!(k, EffectKind::RelistPods { .. }), failed);
         rig.advance(secs(5));
     }
-    assert_eq!(rig.sent.iter().filter(|(_, k)| matches!(k, EffectKind::RelistPods { .. })).count(), 3);
-    rig.relist_fails();
     assert_eq!(rig.ended(), Some(ExitCode::Api));
+}
+
+#[test]
+fn a_pod_that_was_falsely_taken_for_gone_is_evicted_again() {
+    let mut rig = Rig::one(world().pod(pod("web-0"))).cordoned();
+    rig.evict("web-0", EvictionAnswer::Gone);
+    let listed = |pods| Reply::Pods(Ok(pods));
+    rig.answer_to(|k| matches!(k, EffectKind::RelistPods { .. }), listed(vec![pod("web-0")]));
+    assert_eq!(rig.ended(), None);
+    rig.evict("web-0", EvictionAnswer::Accepted);
+    rig.gone(&pod("web-0"));
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Done));
+    assert_eq!(rig.pod_row("web-0").outcome, PodOutcome::Evicts);
 }
 
 #[test]

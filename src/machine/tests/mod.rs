@@ -16,6 +16,7 @@ mod restarts;
 mod stops;
 mod uncordoned;
 mod vms;
+mod waiting;
 
 use std::time::Duration;
 
