@@ -64,6 +64,7 @@ impl Machine {
             Ok(Cordoned { facts, wrote }) => {
                 let by_us = facts.cordoned_by.as_deref() == Some(FIELD_MANAGER);
                 cordon.set_by_us = wrote || (cordon.unknown && by_us);
+                cordon.unknown = false;
                 let ours = cordon.set_by_us;
                 self.core.changed |= ours;
                 self.nodes[number].cordoned_before = !ours;
@@ -229,7 +230,15 @@ impl Machine {
             if self.cordons[number].unknown || self.cordons[number].outstanding.is_some() {
                 node.cordoned_now |= self.core.index.node(&node.place.node).is_some_and(|n| n.unschedulable);
             }
-            let Some(id) = self.cordons[number].outstanding.take() else { continue };
+            let Some(id) = self.cordons[number].outstanding.take() else {
+                if std::mem::take(&mut self.cordons[number].unknown) {
+                    let node = &self.nodes[number].place.node;
+                    let text = format!("the cordon of {node} may have arrived: kubectl get node {node} tells");
+                    self.core.emit(now, EventKind::Noted { warning: true, text });
+                }
+                continue;
+            };
+            self.cordons[number].unknown = false;
             if self.core.effects.iter().any(|e| e.id == id) {
                 continue; // It was never sent.
             }

@@ -397,9 +397,11 @@ impl VmRun {
             return self.decide(core, place, now);
         }
         let by_budget = self.item.row.cause.is_some_and(is_about_budgets);
+        let cordoned_again =
+            self.uncordoned_since.is_some() && core.index.node(&place.node).is_some_and(|node| node.unschedulable);
         if let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now))
             && !matches!(fresh.action, VmAction::Leave)
-            && (fresh.action != self.item.action || fresh.vmi_uid != self.item.vmi_uid || by_budget)
+            && (fresh.action != self.item.action || fresh.vmi_uid != self.item.vmi_uid || by_budget || cordoned_again)
         {
             let row = merged(fresh.row.clone(), &self.item.row);
             self.item = VmItem { row, ..fresh };

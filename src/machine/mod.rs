@@ -167,7 +167,7 @@ impl Machine {
                 if let Some((pod, place)) = self.nodes[number].pod_mut(&uid)
                     && pod.awaits(id)
                 {
-                    pod.read(result, &mut self.core, place, now);
+                    pod.read(&result, &mut self.core, place, now);
                 }
             }
             (Asker::Vm(key), Reply::Eviction(answer)) => {

@@ -63,21 +63,18 @@ impl NodeRun {
     /// A launcher of that VM runs here that was not known.
     fn launcher_came(&mut self, item: &VmItem, core: &mut Core, now: Duration) {
         let uid = item.launcher.uid.clone();
-        let number = match self.by_vm.get(&item.vmi).copied() {
-            Some(number) => {
-                self.by_launcher.insert(uid, number);
-                let known = &mut self.vms[number];
-                if known.item.vmi_uid != item.vmi_uid && !known.has_acted() {
-                    // Another VMI has the name, and not by our doing: it is planned as what it is.
-                    core.brake.release(&item.vmi);
-                    *known = VmRun::new(item.clone());
-                }
-                number
+        let number = if let Some(number) = self.by_vm.get(&item.vmi).copied() {
+            self.by_launcher.insert(uid, number);
+            let known = &mut self.vms[number];
+            if known.item.vmi_uid != item.vmi_uid && !known.has_acted() {
+                // Another VMI has the name, and not by our doing: it is planned as what it is.
+                core.brake.release(&item.vmi);
+                *known = VmRun::new(item.clone());
             }
-            None => {
-                self.adopt_vm(VmRun::new(item.clone()));
-                self.vms.len() - 1
-            }
+            number
+        } else {
+            self.adopt_vm(VmRun::new(item.clone()));
+            self.vms.len() - 1
         };
         self.vms[number].step(core, &self.place, now);
     }

@@ -45,6 +45,7 @@ pub(super) enum Closed {
 
 /// A pod in execution.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct PodRun {
     pub(super) item: PodItem,
     state: State,
@@ -297,17 +298,16 @@ impl PodRun {
     }
 
     /// The pod was read after an answer that put its identity in doubt.
-    pub(super) fn read(&mut self, reply: Result<PodFacts, Failure>, core: &mut Core, place: &Place, now: Duration) {
-        let replaced = match &reply {
+    pub(super) fn read(&mut self, reply: &Result<PodFacts, Failure>, core: &mut Core, place: &Place, now: Duration) {
+        let replaced = match reply {
             Ok(pod) => pod.key.uid != self.item.pod.uid || pod.node.as_deref() != Some(&place.node),
             Err(failure) => *failure == Failure::NotFound,
         };
-        match reply {
-            _ if replaced => {
-                self.state = State::Stopping;
-                self.left(core, place, now);
-            }
-            Ok(_) | Err(_) => self.state = State::Ready { after: now + super::retry::delay(1, &self.item.pod.uid) },
+        if replaced {
+            self.state = State::Stopping;
+            self.left(core, place, now);
+        } else {
+            self.state = State::Ready { after: now + super::retry::delay(1, &self.item.pod.uid) };
         }
     }
 

@@ -46,6 +46,7 @@ pub(super) enum State {
 
 /// A VM in execution.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct VmRun {
     pub(super) item: VmItem,
     pub(super) state: State,
@@ -143,7 +144,8 @@ impl VmRun {
     pub(super) fn blocked_by_nodes(&self) -> bool {
         let cause = self.item.row.cause;
         self.closed() == Some(Closed::Blocked)
-            && matches!(cause, Some(Cause::NoMigrationTarget | Cause::NodeNotReady | Cause::Unschedulable))
+            && (self.uncordoned_since.is_some()
+                || matches!(cause, Some(Cause::NoMigrationTarget | Cause::NodeNotReady | Cause::Unschedulable)))
     }
 
     /// Its budget changed: it looks again.

@@ -125,6 +125,7 @@ fn a_cordon_that_never_gets_through_gives_up() {
     }
     assert_eq!(rig.ended(), Some(ExitCode::Api));
     assert_eq!(rig.sent.len(), 5);
+    assert_eq!(rig.warnings(), ["the cordon of node-0 may have arrived: kubectl get node node-0 tells"]);
 }
 
 #[test]

@@ -129,14 +129,24 @@ fn a_migration_to_this_node_that_fails_is_no_migration_away_from_it() {
 
 #[test]
 fn options_for_pods_do_not_apply_to_what_is_left_of_a_vm() {
-    let left = launcher("old");
+    let left = launcher("old").finished();
     let mut rig = Rig::new(world().pod(left.clone()).pod(crate::facts::testing::pod("web-0")), &["node-0"], |s| {
         s.machine.grace_period = Some(1);
         s.machine.skip_wait_for_delete = Some(secs(5));
     })
     .cordoned();
-    for effect in rig.effects() {
-        let EffectKind::Evict { pod, grace } = effect else { continue };
-        assert_eq!(grace, (pod.name == "web-0").then_some(1), "{}", pod.name);
-    }
+    let grace = |k: EffectKind| if let EffectKind::Evict { pod, grace } = k { Some((pod.name, grace)) } else { None };
+    let mut graces: Vec<_> = rig.effects().into_iter().filter_map(grace).collect();
+    graces.sort();
+    assert_eq!(graces, [(left.key.name.clone(), None), ("web-0".to_owned(), Some(1))]);
+    rig.evict("launcher", EvictionAnswer::Accepted);
+    rig.evict("web-0", EvictionAnswer::Accepted);
+    rig.stopping(&left);
+    rig.stopping(&crate::facts::testing::pod("web-0"));
+    rig.advance(secs(600));
+    let skipped = |e| matches!(e, EventKind::PodGone { how: crate::event::PodExit::Skipped, .. });
+    assert_eq!(rig.events().into_iter().filter(|e| skipped(e.clone())).count(), 1);
+    rig.gone(&left);
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Done));
 }

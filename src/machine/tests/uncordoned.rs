@@ -62,3 +62,18 @@ fn a_lifted_cordon_is_said_once_and_an_echo_of_the_time_before_is_not() {
     }
     assert_eq!(rig.warnings(), ["node node-0 is not cordoned any more: new pods and VMs may come to it"]);
 }
+
+#[test]
+fn a_restart_that_blocked_for_want_of_the_cordon_goes_on_when_it_is_back() {
+    let stale = vmi("a").live_migrate().not_migratable("DisksNotLiveMigratable");
+    let mut rig = Rig::new(world().runs(vm("a"), stale), &["node-0"], |s| s.machine.wait_blocked = true).cordoned();
+    rig.cr_read();
+    lifted(&mut rig);
+    rig.vmi_read("a");
+    rig.advance(secs(60));
+    assert_eq!((rig.ended(), rig.effects()), (None, vec![]));
+    rig.change(Change::Node(Delta::Apply(node("node-0").cordoned())));
+    rig.vmi_read("a");
+    rig.effects();
+    assert_eq!(restarts(&rig), 1);
+}
