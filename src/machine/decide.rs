@@ -329,6 +329,7 @@ impl VmRun {
         if self.patience.refused(refusal, now) {
             return self.block(core, place, refusal.cause, refusal.because.clone(), now);
         }
+        self.blocked_as = None;
         let next = self.patience.next_try(refusal, &self.item.vmi_uid, now);
         if refusal.cause == Cause::Throttled {
             core.hold_posts_until = Some(core.hold_posts_until.map_or(next, |t| t.max(next)));

@@ -390,6 +390,9 @@ impl PodRun {
     }
 
     fn say(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
+        if self.item.row.outcome == PodOutcome::Blocks {
+            self.item.row.outcome = PodOutcome::Evicts;
+        }
         self.item.row.cause = Some(cause);
         self.item.row.waiting_helps = Some(true);
         self.item.row.because.clone_from(&because);

@@ -63,7 +63,10 @@ impl VmRun {
         let bound = *self.uncordoned_since.get_or_insert(now) + CORDON_BOUND;
         if now >= bound {
             let because = "the node is not cordoned any more: a restart could bring it back here".to_owned();
+            let since = self.uncordoned_since;
             self.block(core, place, Cause::RestartRefused, because, now);
+            // The cordon's return is what it waits for now.
+            self.uncordoned_since = since;
         } else {
             self.state = State::Queued;
             self.wake_at = Some(bound.min(now + Duration::from_secs(1)));

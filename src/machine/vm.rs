@@ -233,6 +233,7 @@ impl VmRun {
         row.cause = Some(cause);
         row.waiting_helps = Some(false);
         row.because = because;
+        self.uncordoned_since = None;
         self.retry_at = blocked_retry(cause, core, now).filter(|_| !self.has_acted());
         self.close(Closed::Blocked, core, place, now);
     }
@@ -284,13 +285,16 @@ impl VmRun {
         if self.closed().is_some() {
             return;
         }
-        if let (Some(row), false) = (self.blocked_as.take(), self.has_acted()) {
+        let marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
+        let asking =
+            matches!(self.state, State::Deciding { .. } | State::Reading(_) | State::Queued | State::Evicting(_));
+        if let (Some(row), true) = (self.blocked_as.take(), asking && !self.acted && !self.maybe_restarted) {
             // It was being tried once more.
             self.item.row = *row;
+            self.item.row.marked = marked;
             self.state = State::Closed(Closed::Blocked);
             return;
         }
-        let marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
         let in_motion = self.in_motion();
         let row = &mut self.item.row;
         row.marked = marked;

@@ -77,3 +77,17 @@ fn a_restart_that_blocked_for_want_of_the_cordon_goes_on_when_it_is_back() {
     rig.effects();
     assert_eq!(restarts(&rig), 1);
 }
+
+#[test]
+fn a_vm_that_blocks_for_another_reason_is_not_said_with_every_event_of_its_node() {
+    let mut rig = stale();
+    lifted(&mut rig);
+    rig.cr_read();
+    rig.advance(secs(10));
+    for _ in 0..5 {
+        lifted(&mut rig);
+        rig.advance(secs(1));
+    }
+    let said = rig.events().into_iter().filter(|e| matches!(e, EventKind::VmEnded { .. })).count();
+    assert_eq!(said, 1);
+}

@@ -88,3 +88,19 @@ fn without_the_flag_nothing_is_tried_again() {
     rig.relist();
     assert_eq!(rig.ended(), Some(ExitCode::Blocked));
 }
+
+#[test]
+fn a_try_that_meets_a_passing_refusal_is_open_again_at_the_deadline() {
+    let mut rig = rig(world().pod(pod("web-0")).runs(vm("web"), vmi("web")));
+    rig.evict("web-0", forbidden());
+    rig.vmi_read("web");
+    rig.evict("launcher-web", forbidden());
+    rig.advance(secs(60));
+    rig.vmi_read("web");
+    rig.evict("launcher-web", EvictionAnswer::BudgetBusy { budget: None });
+    rig.evict("web-0", EvictionAnswer::BudgetBusy { budget: None });
+    rig.advance(secs(1800));
+    assert_eq!(rig.pod_row("web-0").outcome, PodOutcome::Pending);
+    assert_eq!(rig.vm_row("web").outcome, VmOutcome::Pending);
+    assert_eq!(rig.ended(), Some(ExitCode::Timeout));
+}
