@@ -12,6 +12,7 @@ use crate::answer::EvictionAnswer;
 use crate::event::{Activity, EventKind};
 use crate::facts::{Migratable, VmiFacts};
 use crate::outcome::Cause;
+use crate::plan::probed::judged;
 use crate::plan::{VmAction, VmItem};
 
 /// How long LiveMigratable may be missing after the VMI was handed to virt-handler (design §4).
@@ -265,6 +266,7 @@ impl VmRun {
         place: &Place,
         now: Duration,
     ) -> Option<Failure> {
+        let answer = &judged(answer, &self.item, &core.index);
         let reaction = react(answer);
         let by_budget = answer.cause().is_some_and(is_about_budgets);
         let accepted = reaction == Reaction::Accepted;

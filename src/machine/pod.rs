@@ -420,11 +420,16 @@ impl PodRun {
                 row.waiting_helps = Some(true);
                 row.because = format!("accepted, still stopping (grace {}s)", self.item.grace.as_secs());
             }
-            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) if !self.asked => {
+            State::Posting(_) => {
+                row.cause = Some(cause);
+                row.waiting_helps = Some(true);
+                row.because = "its eviction was sent and not answered yet: it may have been accepted".to_owned();
+            }
+            State::Ready { .. } | State::Budget { .. } | State::Closed(_) if !self.asked => {
                 row.cause = Some(cause);
                 row.because = "its turn did not come".to_owned();
             }
-            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) => {
+            State::Ready { .. } | State::Budget { .. } | State::Closed(_) => {
                 row.cause = row.cause.or(Some(cause));
             }
         }

@@ -7,6 +7,7 @@
 use super::{PodAction, PodItem, VmAction, VmItem};
 use crate::answer::{EvictionAnswer, RestartAnswer};
 use crate::facts::{Index, Key};
+use crate::forecast::vm::in_motion;
 use crate::outcome::{PodOutcome, VmOutcome};
 
 /// An eviction of a pod that is no VM was probed.
@@ -70,11 +71,26 @@ fn is_foreseen(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
     nothing_new || as_planned
 }
 
-/// True if the budget that refuses is the one that KubeVirt keeps for this VMI.
-fn is_own_budget(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
+/// True if the budget that refuses is the one that KubeVirt (1.5 and older) keeps for this VMI: its refusal says nothing
+/// about a user's budget, but stands for the migration.
+pub(crate) fn is_own_budget(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
     let EvictionAnswer::BudgetExhausted { budget: Some(budget), .. } = answer else { return false };
     let owner = index.budget(&Key::new(&item.vmi.namespace, budget)).and_then(|b| b.owner.as_ref());
     owner.is_some_and(|o| o.kind == "VirtualMachineInstance" && o.uid == item.vmi_uid)
+}
+
+/// An answer with what is known of the VMI (design §4, the step after the classifier): a refusal by KubeVirt's own budget
+/// means that the VMI is being evacuated if it is marked or migrating, else that it is not.
+pub(crate) fn judged(answer: &EvictionAnswer, item: &VmItem, index: &Index) -> EvictionAnswer {
+    if !is_own_budget(item, answer, index) {
+        return answer.clone();
+    }
+    let vmi = index.vmi(&item.vmi).filter(|v| v.uid == item.vmi_uid);
+    if vmi.is_some_and(|v| v.marked.is_some() || in_motion(index, v)) {
+        EvictionAnswer::VmEvacuating { marked_now: false }
+    } else {
+        EvictionAnswer::VmNotMigratable
+    }
 }
 
 /// A restart was probed.

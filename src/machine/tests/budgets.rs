@@ -138,7 +138,7 @@ fn a_human_who_changes_the_budget_frees_what_it_held_for_good() {
 #[test]
 fn a_budget_of_two_is_ended_by_the_deletion_of_one() {
     let mut rig = Rig::new(world().budget(budget("web")).budget(budget("too")).pod(pod("web-00")), &["node-0"], |s| {
-        s.machine.wait_blocked = true
+        s.machine.wait_blocked = true;
     })
     .cordoned();
     rig.effects();
