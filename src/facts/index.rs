@@ -194,8 +194,7 @@ impl Index {
 
     /// Migrations of a VMI, oldest first.
     pub fn migrations_of(&self, vmi: &Key) -> Vec<&MigrationFacts> {
-        let mut found: Vec<_> =
-            self.migrations.values().filter(|m| m.vmi == vmi.name && m.key.namespace == vmi.namespace).collect();
+        let mut found: Vec<_> = in_namespace(&self.migrations, &vmi.namespace).filter(|m| m.vmi == vmi.name).collect();
         found.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
         found
     }
@@ -207,7 +206,7 @@ impl Index {
 
     /// Budgets that count a pod.
     pub fn budgets_of<'a>(&'a self, pod: &'a PodFacts) -> impl Iterator<Item = &'a BudgetFacts> {
-        self.budgets.values().filter(move |b| b.covers(pod))
+        in_namespace(&self.budgets, &pod.key.namespace).filter(move |b| b.covers(pod))
     }
 
     /// The node of that name.
@@ -235,6 +234,16 @@ impl Index {
 
 fn vmi_key(migration: &MigrationFacts) -> Key {
     Key::new(&migration.key.namespace, &migration.vmi)
+}
+
+/// The objects of one namespace, without a look at the others.
+fn in_namespace<'a, 'n, T>(
+    map: &'a BTreeMap<Key, T>,
+    namespace: &'n str,
+) -> impl Iterator<Item = &'a T> + use<'a, 'n, T> {
+    map.range(Key::new(namespace, "")..)
+        .take_while(move |(key, _)| key.namespace == namespace)
+        .map(|(_, object)| object)
 }
 
 /// Applies a delta to a map; returns the identities that changed.

@@ -63,7 +63,7 @@ pub fn forecast<'a>(pod: &PodFacts, budgets: impl Iterator<Item = &'a BudgetFact
 }
 
 /// Forecasts one budget, in the order in which the eviction handler looks.
-fn one_budget(pod: &PodFacts, budget: &BudgetFacts) -> BudgetForecast {
+pub fn one_budget(pod: &PodFacts, budget: &BudgetFacts) -> BudgetForecast {
     let name = &budget.key.name;
     if !pod.ready && budget.unhealthy == UnhealthyPolicy::AlwaysAllow {
         return BudgetForecast::AllowedNow;

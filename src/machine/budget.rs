@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{BudgetFacts, Index, Key, PodFacts, UnhealthyPolicy};
 use crate::forecast::budget::ignores_budgets;
+use crate::outcome::Cause;
 
 /// May an eviction go out now?
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,9 @@ pub(super) struct BudgetGate {
     charges: BTreeMap<Key, BTreeMap<String, Charge>>,
     /// Budgets on which a charge ended without an event of theirs that would wake who waits.
     pub(super) freed: BTreeSet<Key>,
+    /// Budgets that were asked in vain for as long as their kind of refusal may last: nobody asks them again before they
+    /// change.
+    given_up: BTreeMap<Key, (Cause, String)>,
 }
 
 impl BudgetGate {
@@ -84,9 +88,21 @@ impl BudgetGate {
         outdated
     }
 
+    /// The hope on that budget has ended: who waits on it need not hope for as long again.
+    pub(super) fn give_up(&mut self, key: Key, cause: Cause, because: String) {
+        self.freed.insert(key.clone());
+        self.given_up.insert(key, (cause, because));
+    }
+
+    /// Why nobody asks that budget any more.
+    pub(super) fn given_up(&self, key: &Key) -> Option<(Cause, String)> {
+        self.given_up.get(key).cloned()
+    }
+
     /// The status of that budget changed: accepted charges that it shows end.
     pub(super) fn budget_changed(&mut self, index: &Index, key: &Key) {
         let budget = index.budget(key);
+        self.given_up.remove(key);
         if let Some(charges) = self.charges.get_mut(key) {
             charges.retain(|uid, charge| {
                 charge.newer = true;

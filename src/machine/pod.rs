@@ -10,6 +10,7 @@ use super::types::{EffectKind, Failure, RequestId};
 use crate::answer::EvictionAnswer;
 use crate::event::{EventKind, PodExit};
 use crate::facts::{Key, PodFacts, PodRole};
+use crate::forecast::budget::{BudgetForecast, one_budget};
 use crate::outcome::{Cause, PodOutcome};
 use crate::plan::{PodAction, PodItem, Wave};
 
@@ -185,8 +186,16 @@ impl PodRun {
     fn post(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
         // A deletion asks no budget; an eviction never exceeds what the last status allows.
         if self.item.action == PodAction::Evict
+            && let Some((cause, because)) = core.index.budgets_of(pod).find_map(|b| core.gate.given_up(&b.key))
+        {
+            return self.block(core, place, cause, because, now);
+        }
+        if self.item.action == PodAction::Evict
             && let Gate::Shut(budget) = core.gate.check(&core.index, pod)
         {
+            if let Some((cause, because)) = can_never(core, pod, &budget) {
+                return self.block(core, place, cause, because, now);
+            }
             let because = format!("budget {budget} has no disruption left; its next change wakes it");
             self.say(core, place, Cause::BudgetExhausted, because, now);
             self.state = State::Budget { budget, until: now + BUDGET_FALLBACK };
@@ -267,6 +276,11 @@ impl PodRun {
                     core.hold_posts_until = Some(core.hold_posts_until.map_or(until, |t| t.max(until)));
                 }
                 if self.patience.refused(&refusal, now) {
+                    if is_about_budgets(refusal.cause)
+                        && let Some(budget) = first_budget(core, &self.item.pod.uid)
+                    {
+                        core.gate.give_up(budget, refusal.cause, refusal.because.clone());
+                    }
                     self.block(core, place, refusal.cause, refusal.because, now);
                     return None;
                 }
@@ -275,11 +289,7 @@ impl PodRun {
                 self.maybe_ours |= refusal.cause == Cause::ServerTrouble;
                 let waits_for_event =
                     matches!(refusal.cause, Cause::BudgetExhausted | Cause::BudgetUnsynced | Cause::BudgetBroken);
-                let budget = core
-                    .index
-                    .pod(&self.item.pod.uid)
-                    .and_then(|pod| core.index.budgets_of(pod).next())
-                    .map(|b| b.key.clone());
+                let budget = first_budget(core, &self.item.pod.uid);
                 self.state = match budget {
                     // An event that came while the request was under way will not come again.
                     Some(budget) if waits_for_event && !outdated => {
@@ -457,5 +467,22 @@ impl PodRun {
         self.item.row.outcome = PodOutcome::Returned;
         self.item.row.cause = Some(Cause::Returned);
         self.item.row.because = format!("it tolerates the cordon: {successor} took its place here");
+    }
+}
+
+fn first_budget(core: &Core, uid: &str) -> Option<Key> {
+    let pod = core.index.pod(uid)?;
+    core.index.budgets_of(pod).next().map(|b| b.key.clone())
+}
+
+/// Why that budget need not be waited for: as it stands it can never allow it. An unready pod is left to the server: it
+/// may become ready.
+fn can_never(core: &Core, pod: &PodFacts, budget: &Key) -> Option<(Cause, String)> {
+    let budget_facts = core.index.budget(budget).filter(|_| pod.ready);
+    match budget_facts.map(|b| one_budget(pod, b)) {
+        Some(BudgetForecast::Never { cause, why }) => Some((cause, why)),
+        Some(BudgetForecast::AllowedNow | BudgetForecast::AfterRecovery { .. } | BudgetForecast::Unknown) | None => {
+            None
+        }
     }
 }

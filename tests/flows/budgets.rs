@@ -76,7 +76,6 @@ async fn two_budgets_over_one_pod_are_named() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "machine: a refusal under a budget that can never allow it is tried until the deadline in place of blocking"]
 async fn a_budget_that_is_closed_for_good_while_the_drain_runs_blocks() {
     let sim = world().deployment("shop", "web", 2).pdb("shop", "web", "web", json!({"maxUnavailable": 1})).done();
     let run = drain(&sim, "node-0")
@@ -101,7 +100,6 @@ fn unwatched() -> Sim {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "machine: the five minutes of a budget that nobody has looked at are counted pod by pod, one after the other"]
 async fn a_budget_that_nobody_has_looked_at_blocks_after_five_minutes() {
     let sim = unwatched();
     let run = drain(&sim, "node-0").changes().timeout(900).run().await;
