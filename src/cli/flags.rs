@@ -128,7 +128,7 @@ pub(super) const DRAIN: &[Flag] = &[
         "on-abort",
         Takes::OneOf(&["leave", "cancel"]),
         Group::Own,
-        "when it ends early: leave evacuations (default), or cancel them and lift its cordon",
+        "when it ends early: leave evacuations and cordon as they are (cancel: in a later release)",
     ),
     flag("parallel", Takes::Number("N"), Group::Own, "nodes at a time (default 1)"),
     NO_INPUT,

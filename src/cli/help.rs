@@ -2,7 +2,7 @@
 
 use super::command::NAME;
 use super::flags::{self, Arguments, Flag, Group, SUB_COMMANDS, SubCommand, Takes};
-use super::kube_flags;
+use super::{kube_flags, today};
 use crate::exit::ExitCode;
 
 /// Columns of a terminal that has not been widened.
@@ -76,7 +76,14 @@ pub(super) fn drain() -> String {
 /// The help of a sub-command.
 pub(super) fn sub_command(sub: &'static SubCommand) -> String {
     let mut text = String::new();
-    push_wrapped(&mut text, &format!("{}.", capitalised(&about(sub))), 0, true);
+    if sub.later {
+        push_wrapped(&mut text, &format!("`{NAME} {}` comes in a later release: {}.", sub.word, sub.about), 0, true);
+        for hint in today(sub.word, &[]) {
+            push_wrapped(&mut text, &format!("{}.", capitalised(&hint)), 0, true);
+        }
+        return text;
+    }
+    push_wrapped(&mut text, &format!("{}.", capitalised(sub.about)), 0, true);
     text.push_str("\nUsage:\n  ");
     text.push_str(NAME);
     text.push(' ');
@@ -183,10 +190,6 @@ fn usage_words(sub: &SubCommand) -> String {
         Arguments::Nodes => format!("{} NODE...", sub.word),
         Arguments::Shell => format!("{} SHELL", sub.word),
     }
-}
-
-fn about(sub: &SubCommand) -> String {
-    if sub.later { format!("{} (in a later release)", sub.about) } else { sub.about.to_owned() }
 }
 
 fn capitalised(text: &str) -> String {

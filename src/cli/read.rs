@@ -16,7 +16,7 @@ use super::kube_flags::REFUSED;
 use crate::error::CliError;
 use crate::settings::{
     AuditOptions, CancelOptions, ClientOptions, ColorChoice, Command, DEFAULT_TIMEOUT, DrainOptions, DryRun,
-    EventsFile, LabelSelector, OnAbort, OutputFormat, OutputOptions, RestartOptions, RestartStale, Shell, Targets,
+    EventsFile, LabelSelector, OutputFormat, OutputOptions, RestartOptions, RestartStale, Shell, Targets,
     parse_request_timeout, parse_timeout,
 };
 
@@ -153,15 +153,26 @@ impl Reader<'_> {
         options.allow_vm_down = self.switch("allow-vm-down");
         options.only_if_clear = self.switch("only-if-clear");
         options.wait_blocked = self.switch("wait-blocked");
-        options.on_abort = match self.text("on-abort") {
-            Some("cancel") => OnAbort::Cancel,
-            _ => OnAbort::Leave,
-        };
+        self.refuse_cancel(&options.targets)?;
         let parallel: Option<usize> = self.number("parallel", 1, i64::from(u16::MAX), "for example `--parallel=2`")?;
         if let Some(parallel) = parallel.and_then(NonZeroUsize::new) {
             options.parallel = parallel;
         }
         Ok(options)
+    }
+
+    /// `--on-abort=cancel` is a reserved word: it must not read as if something were taken back at the end.
+    fn refuse_cancel(&self, targets: &Targets) -> Outcome<()> {
+        if self.text("on-abort") != Some("cancel") {
+            return Ok(());
+        }
+        let nodes = match targets {
+            Targets::Nodes(nodes) => nodes.join(" "),
+            Targets::Selector(selector) => format!("-l {}", selector.as_str()),
+        };
+        Err(CliError::usage("`--on-abort=cancel` comes in a later release; nothing was changed")
+            .hint(format!("leave it out; to give up a drain: `kubectl uncordon {nodes}`"))
+            .hint(super::GIVING_UP))
     }
 
     fn restart(&self) -> Outcome<RestartOptions> {
@@ -246,8 +257,7 @@ impl Reader<'_> {
     fn timeout(&self) -> Outcome<Duration> {
         match self.raw("timeout") {
             None => Ok(DEFAULT_TIMEOUT),
-            Some(text) => parse_timeout(text)
-                .map_err(|error| bad("timeout", text, error).hint("give a limit with its unit, `--timeout=30m`")),
+            Some(text) => parse_timeout(text).map_err(|error| bad("timeout", text, error).hint(timeout_hint(text))),
         }
     }
 
@@ -310,6 +320,16 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+}
+
+/// A limit that would be taken: days in hours, where that is what was meant.
+fn timeout_hint(text: &str) -> String {
+    match text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()).filter(|days| *days > 0) {
+        Some(days) => {
+            format!("give a limit with its unit, `--timeout=30m`; days in hours: `--timeout={}h`", u64::from(days) * 24)
+        }
+        None => "give a limit with its unit, `--timeout=30m`".to_owned(),
     }
 }
 

@@ -64,6 +64,9 @@ fn owner_of(flag: &str, sub: Option<&'static SubCommand>) -> Option<String> {
     let other = SUB_COMMANDS.iter().find(|other| other.flags.iter().any(is_it));
     match (sub, other) {
         (Some(_), _) if flags::DRAIN.iter().any(is_it) => Some(format!("`{flag}` is a flag of a drain: `{NAME} NODE`")),
+        (_, Some(other)) if other.later => {
+            Some(format!("`{flag}` belongs to `{}`, which comes in a later release", other.word))
+        }
         (_, Some(other)) => Some(format!("`{flag}` is a flag of `{NAME} {}`", other.word)),
         _ => None,
     }
@@ -71,7 +74,9 @@ fn owner_of(flag: &str, sub: Option<&'static SubCommand>) -> Option<String> {
 
 fn needs_value(flag: &str, valid: &[String]) -> CliError {
     let error = CliError::usage(format!("`{flag}` needs a value"));
-    if valid.is_empty() {
+    if flag == "--timeout" {
+        error.hint("for example `--timeout=30m`")
+    } else if valid.is_empty() {
         error.hint(format!("a value that starts with a dash: `{flag}=VALUE`"))
     } else {
         error.hint(format!("one of {}", valid.join(", ")))

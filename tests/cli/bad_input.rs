@@ -219,23 +219,26 @@ fn sub_commands_of_a_later_release() {
         let run = refused(args);
         assert!(run.stderr.contains("later release"), "{}", run.text());
     }
-    assert_snapshot!(refused(&["cancel", "node-0"]).text(), @"
+    assert_snapshot!(refused(&["cancel", "node-0"]).text(), @r#"
     ------- stderr -------
-    error: `cancel` comes in a later release
-    hint: a node of that name: `kubectl safe-drain node/cancel`
+    error: `cancel` comes in a later release; nothing was changed
+    hint: until then: `kubectl uncordon node-0`
+    hint: to stop migrations that have begun: docs/talos.md, "Giving up"
+    hint: to drain a node called cancel: `kubectl safe-drain node/cancel`
     [exit status: 2]
-    ");
+    "#);
 }
 
 #[test]
 fn a_flag_of_the_drain_before_a_sub_command() {
-    assert_snapshot!(refused(&["--dry-run", "cancel", "node-0"]).text(), @"
+    assert_snapshot!(refused(&["--dry-run", "cancel", "node-0"]).text(), @r#"
     ------- stderr -------
-    error: `--dry-run` stands before `cancel`, where it would not reach it
-    hint: put it behind: `kubectl safe-drain cancel ... --dry-run`
-    hint: to drain a node called cancel: `node/cancel`
+    error: `cancel` comes in a later release; nothing was changed
+    hint: until then: `kubectl uncordon node-0`
+    hint: to stop migrations that have begun: docs/talos.md, "Giving up"
+    hint: to drain a node called cancel: `kubectl safe-drain node/cancel`
     [exit status: 2]
-    ");
+    "#);
 }
 
 #[test]

@@ -107,6 +107,17 @@ fn what_comes_in_a_later_release_says_so() {
         assert_eq!(error.exit_code().code(), 2);
         assert!(error.message().contains("comes in a later release"));
     }
+    let cases = [
+        ("audit -x", "`kubectl safe-drain NODE --dry-run`"),
+        ("--force restart-stale", "`kubectl safe-drain NODE --restart-stale`"),
+        ("--dry-run cancel n1 n2", "`kubectl uncordon n1 n2`"),
+        ("cancel", "`kubectl uncordon NODE`"),
+    ];
+    for (line, command) in cases {
+        let Err(Exit::Error(error)) = parse(split(line)) else { panic!("{line}") };
+        assert!(error.message().contains("comes in a later release"), "{line}: {error:?}");
+        assert!(error.hints()[0].contains(command), "{line}: {error:?}");
+    }
     assert!(later_release(&parsed("n1").command).is_none());
     assert!(later_release(&parsed("completion bash").command).is_none());
 }
@@ -116,7 +127,11 @@ fn help_and_version_are_texts() {
     for line in ["-h", "--help", "n1 --force --help", "--bogus -h"] {
         assert!(text(line).contains("kubectl safe-drain NODE... [flags]"), "{line}");
     }
-    assert!(text("cancel -h").contains("kubectl safe-drain cancel NODE... [flags]"));
+    assert!(text("completion -h").contains("kubectl safe-drain completion SHELL [flags]"));
+    for word in ["audit", "restart-stale", "cancel"] {
+        let help = text(&format!("{word} -h"));
+        assert!(help.contains("later release") && help.contains("Until then") && !help.contains("Flags:"), "{help}");
+    }
     for line in ["-V", "--version", "n1 -V"] {
         assert_eq!(text(line), format!("kubectl safe-drain {}\n", env!("CARGO_PKG_VERSION")), "{line}");
     }

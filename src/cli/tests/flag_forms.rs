@@ -46,11 +46,11 @@ fn every_flag_of_kubectl_drain_is_taken() {
 
 #[test]
 fn every_own_flag_is_taken() {
-    let line = "n1 --restart-stale=never --allow-vm-down --only-if-clear --wait-blocked --on-abort cancel --parallel 3";
+    let line = "n1 --restart-stale=never --allow-vm-down --only-if-clear --wait-blocked --on-abort leave --parallel 3";
     let options = drained(line);
     assert_eq!(options.restart_stale, RestartStale::Never);
     assert!(options.allow_vm_down && options.only_if_clear && options.wait_blocked);
-    assert_eq!(options.on_abort, OnAbort::Cancel);
+    assert_eq!(options.on_abort, OnAbort::Leave);
     assert_eq!(options.parallel.get(), 3);
     let shown = output("n1 --no-input -o yaml --events-file e.jsonl -q --color=never -v 6");
     let expected = OutputOptions {
@@ -64,7 +64,7 @@ fn every_own_flag_is_taken() {
     };
     assert_eq!(shown, expected);
     assert!(output("audit --detailed-exitcode").detailed_exitcode);
-    assert_refused("n1 --detailed-exitcode", &["unknown flag", "kubectl safe-drain audit"]);
+    assert_refused("n1 --detailed-exitcode", &["unknown flag", "`audit`, which comes in a later release"]);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_node_named_like_a_value_is_answered_with_did_you_mean() {
     }
     let hint = |line: &str, node: &str| did_you_mean(node, &parsed(line)).unwrap();
     assert!(hint("n1 --force false", "false").contains("--force=false"));
-    assert!(hint("n1 audit", "audit").contains("kubectl safe-drain audit"));
+    assert!(hint("n1 audit", "audit").contains("comes in a later release"));
     assert!(hint("node n1", "node").contains("node/NODE"));
 }
 
@@ -350,4 +350,17 @@ fn a_flag_without_its_value_is_refused() {
     assert_refused("n1 --context", &["`--context` needs a value"]);
     assert_refused("--context --dry-run n1", &["`--context` needs a value"]);
     assert_refused("n1 --on-abort", &["`--on-abort` needs a value", "leave, cancel"]);
+}
+
+#[test]
+fn cancelling_at_the_end_comes_later() {
+    assert_refused("n1 n2 --on-abort=cancel", &["later release", "`kubectl uncordon n1 n2`", "docs/talos.md"]);
+    assert_refused("-l a=b --on-abort cancel", &["`kubectl uncordon -l a=b`"]);
+}
+
+#[test]
+fn a_timeout_has_an_example_that_fits() {
+    assert_refused("n1 --timeout", &["needs a value", "`--timeout=30m`"]);
+    assert_refused("n1 --timeout=1d", &["`--timeout=24h`"]);
+    assert_refused("n1 --timeout=0d", &["`--timeout=30m`"]);
 }
