@@ -82,7 +82,7 @@ pub fn classify(pod: &PodFacts, index: &Index, options: &PlanOptions, now: Times
             }
             PodRole::Hotplug { launcher_uid, .. } => return hotplug(index, launcher_uid),
             PodRole::Launcher { .. } => {
-                let note = Finding::note(Cause::Stopping, "left over from a VM that ended or moved");
+                let note = Finding::note(Cause::Stopping, "finished pod of a VM that ended or moved");
                 return Classified::new(leaving_or(pod, Role::Evictable), vec![note]);
             }
             PodRole::Plain => {}

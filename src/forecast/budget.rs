@@ -19,6 +19,8 @@ pub enum BudgetForecast {
         cause: Cause,
         /// The arithmetic, in words.
         why: String,
+        /// What a human can do.
+        remedy: String,
     },
     /// The budget's controller has not looked at it yet.
     Unknown,
@@ -68,8 +70,10 @@ pub fn one_budget(pod: &PodFacts, budget: &BudgetFacts) -> BudgetForecast {
     if !pod.ready && budget.unhealthy == UnhealthyPolicy::AlwaysAllow {
         return BudgetForecast::AllowedNow;
     }
+    let edit = format!("`kubectl edit pdb {name} -n {}`", budget.key.namespace);
+    let never = |cause: Cause, why: String, remedy: String| BudgetForecast::Never { cause, why, remedy };
     if let Some(text) = &budget.sync_failed {
-        return BudgetForecast::Never { cause: Cause::BudgetBroken, why: format!("budget {name} is broken: {text}") };
+        return never(Cause::BudgetBroken, format!("budget {name} is broken: {text}"), edit);
     }
     let (true, Some(allowed), Some(healthy), Some(desired)) =
         (budget.observed, budget.allowed, budget.healthy, budget.desired)
@@ -80,20 +84,23 @@ pub fn one_budget(pod: &PodFacts, budget: &BudgetFacts) -> BudgetForecast {
     if allowed > 0 || (!pod.ready && desired > 0 && healthy >= desired) {
         return BudgetForecast::AllowedNow;
     }
-    let never = |why: String| BudgetForecast::Never { cause: Cause::BudgetNever, why };
+    let never = |why: String, remedy: String| never(Cause::BudgetNever, why, remedy);
     if matches!(budget.max_unavailable, Some(IntOrPercent::Int(0) | IntOrPercent::Percent(0))) {
-        return never(format!("budget {name} allows no disruption at all (maxUnavailable 0)"));
+        let why = format!("budget {name} allows no disruption at all (maxUnavailable 0)");
+        return never(why, format!("{edit}, for example to maxUnavailable 1"));
     }
     if let Some(expected) = budget.expected.filter(|e| *e > 0 && desired >= *e) {
-        return never(format!("budget {name} wants {desired} of {expected} pods healthy, so none may ever go"));
+        let why = format!("budget {name} wants {desired} of {expected} pods healthy, so none may ever go");
+        // A share of all pods grows with them.
+        let share = matches!(budget.min_available, Some(IntOrPercent::Percent(_)));
+        return never(why, if share { edit } else { format!("{edit}, or add a replica") });
     }
     if matches!(budget.min_available, Some(IntOrPercent::Percent(100..))) {
-        return never(format!("budget {name} wants all of its pods healthy (minAvailable 100%)"));
+        return never(format!("budget {name} wants all of its pods healthy (minAvailable 100%)"), edit);
     }
     if !pod.ready && healthy < desired {
-        return never(format!(
-            "the pod is not ready, and budget {name} wants {desired} healthy pods first but has {healthy}"
-        ));
+        let why = format!("the pod is not ready, and budget {name} wants {desired} healthy pods but has {healthy}");
+        return never(why, format!("make its pods ready, or {edit}: unhealthyPodEvictionPolicy AlwaysAllow"));
     }
     BudgetForecast::AfterRecovery { why: format!("budget {name} wants {desired} healthy pods and has {healthy}") }
 }

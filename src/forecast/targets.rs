@@ -13,6 +13,9 @@ const MIGRATION_MODEL: &str = "cpu-model-migration.node.kubevirt.io/";
 /// The taint that a cordon puts on a node.
 const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
 
+/// Closed nodes that are named before they are only counted.
+const NAMED: usize = 4;
+
 /// Why one node cannot take a pod, the strongest reason first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Unfit {
@@ -29,18 +32,22 @@ enum Unfit {
 }
 
 impl Unfit {
-    fn words(&self) -> String {
+    /// `2 are cordoned (n1, n2)`, `1 lacks device nvidia.com/A10`.
+    fn words(&self, nodes: &[String]) -> String {
+        let n = nodes.len();
+        let (is, lacks) = if n == 1 { ("is", "lacks") } else { ("are", "lack") };
+        let named = || if n <= NAMED { format!(" ({})", nodes.join(", ")) } else { String::new() };
         match self {
-            Self::Drained => "drained by this command".into(),
-            Self::Disk(claim) => format!("cannot reach claim {claim}"),
-            Self::Device(name) => format!("without device {name}"),
-            Self::Label(key, value) => format!("without label {key}={value}"),
-            Self::Affinity => "outside its node affinity".into(),
-            Self::CpuModel(model) => format!("without CPU model {model}"),
-            Self::Taint(key) => format!("tainted {key}"),
-            Self::NotForVms => "not open for VMs".into(),
-            Self::NotReady => "not ready".into(),
-            Self::Cordoned => "cordoned".into(),
+            Self::Drained => format!("{n} {is} drained by this command"),
+            Self::Disk(claim) => format!("{n} cannot reach claim {claim}"),
+            Self::Device(name) => format!("{n} {lacks} device {name}"),
+            Self::Label(key, value) => format!("{n} {lacks} label {key}={value}"),
+            Self::Affinity => format!("{n} {is} outside its node affinity"),
+            Self::CpuModel(model) => format!("{n} {lacks} CPU model {model}"),
+            Self::Taint(key) => format!("{n} {is} tainted {key}"),
+            Self::NotForVms => format!("{n} {is} not open for VMs"),
+            Self::NotReady => format!("{n} {is} not ready{}", named()),
+            Self::Cordoned => format!("{n} {is} cordoned{}", named()),
         }
     }
 }
@@ -63,6 +70,8 @@ pub struct Targets {
     pub nodes: Vec<String>,
     /// Where there is none: what stands in the way, and how to say it.
     pub none: Option<(Hindrance, String)>,
+    /// Nodes that could take it if they were not cordoned, sorted.
+    pub cordoned: Vec<String>,
 }
 
 /// What is looked for.
@@ -102,16 +111,45 @@ pub fn without_migration_selectors(demands: &Demands) -> Demands {
 /// Looks for nodes that can take the pod.
 pub fn find(index: &Index, search: &Search<'_>) -> Targets {
     let mut nodes = Vec::new();
-    let mut unfit: BTreeMap<Unfit, usize> = BTreeMap::new();
+    let mut unfit: BTreeMap<Unfit, Vec<String>> = BTreeMap::new();
     for node in index.nodes().filter(|n| n.name != search.source) {
         match first_hindrance(index, search, node) {
             None => nodes.push(node.name.clone()),
-            Some(reason) => *unfit.entry(reason).or_default() += 1,
+            Some(reason) => unfit.entry(reason).or_default().push(node.name.clone()),
         }
     }
     nodes.sort();
+    unfit.values_mut().for_each(|names| names.sort());
     let none = nodes.is_empty().then(|| explain(&unfit));
-    Targets { nodes, none }
+    let cordoned = unfit.remove(&Unfit::Cordoned).unwrap_or_default();
+    Targets { nodes, none, cordoned }
+}
+
+/// Why no node is open, for a command that drains the rest: `node-1 is cordoned (`kubectl uncordon node-1`)`.
+pub fn closed_nodes(index: &Index, drained: &BTreeSet<String>) -> String {
+    let closed = |wanted: &dyn Fn(&NodeFacts) -> bool| -> Vec<&str> {
+        let mut names: Vec<&str> =
+            index.nodes().filter(|n| !drained.contains(&n.name) && wanted(n)).map(|n| n.name.as_str()).collect();
+        names.sort_unstable();
+        names
+    };
+    let ready = |n: &NodeFacts| !matches!(n.ready, NodeReady::No { .. });
+    let cordoned = closed(&|n| ready(n) && n.unschedulable);
+    let broken = closed(&|n| !ready(n));
+    let is = |names: &[&str]| if names.len() == 1 { "is" } else { "are" };
+    let list = |names: &[&str]| match names.len() {
+        0..=NAMED => names.join(", "),
+        n => format!("{} and {} more", names[..NAMED].join(", "), n - NAMED),
+    };
+    let mut parts = Vec::new();
+    if let Some(first) = cordoned.first() {
+        let (names, is) = (list(&cordoned), is(&cordoned));
+        parts.push(format!("{names} {is} cordoned (`kubectl uncordon {first}`)"));
+    }
+    if !broken.is_empty() {
+        parts.push(format!("{} {} not ready", list(&broken), is(&broken)));
+    }
+    if parts.is_empty() { "there is no other node".to_owned() } else { parts.join(", ") }
 }
 
 /// True if a node takes new pods at all.
@@ -119,7 +157,7 @@ pub fn is_open(node: &NodeFacts) -> bool {
     !node.unschedulable && !matches!(node.ready, NodeReady::No { .. })
 }
 
-fn explain(unfit: &BTreeMap<Unfit, usize>) -> (Hindrance, String) {
+fn explain(unfit: &BTreeMap<Unfit, Vec<String>>) -> (Hindrance, String) {
     let bound = |u: &Unfit| matches!(u, Unfit::Disk(_) | Unfit::Device(_));
     let closed = |u: &Unfit| matches!(u, Unfit::Drained | Unfit::NotReady | Unfit::Cordoned);
     let hindrance = if unfit.keys().any(bound) && unfit.keys().all(|u| bound(u) || *u == Unfit::Drained) {
@@ -132,9 +170,9 @@ fn explain(unfit: &BTreeMap<Unfit, usize>) -> (Hindrance, String) {
     if unfit.is_empty() {
         return (hindrance, "there is no other node".into());
     }
-    let mut parts: Vec<(&Unfit, &usize)> = unfit.iter().collect();
-    parts.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
-    let words: Vec<String> = parts.iter().take(3).map(|(reason, n)| format!("{n} {}", reason.words())).collect();
+    let mut parts: Vec<(&Unfit, &Vec<String>)> = unfit.iter().collect();
+    parts.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.0.cmp(b.0)));
+    let words: Vec<String> = parts.iter().take(3).map(|(reason, nodes)| reason.words(nodes)).collect();
     (hindrance, format!("no other node can take it: {}", words.join(", ")))
 }
 

@@ -238,8 +238,11 @@ fn missing(ctx: &VmContext<'_>) -> VmForecast {
 fn migrate(ctx: &VmContext<'_>, marked: bool) -> VmForecast {
     let targets = ctx.migration_targets();
     if let Some((_, why)) = targets.none {
-        return VmForecast::blocks(Cause::NoMigrationTarget, why)
-            .remedy("open a node for it (uncordon, label or untaint one), or stop the VM");
+        return VmForecast::blocks(Cause::NoMigrationTarget, why).remedy(words::open_a_node(
+            &ctx.vmi.key,
+            ctx.vm.is_some(),
+            &targets.cordoned,
+        ));
     }
     let nodes = words::count(targets.nodes.len(), "node");
     let because = if marked { format!("marked already; {nodes} can take it") } else { format!("{nodes} can take it") };
@@ -281,7 +284,6 @@ fn refused(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
 /// LiveMigrate, it cannot migrate, and a restart would not change that: names what holds it and the price of the way out.
 fn held(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> VmForecast {
     let key = &ctx.vmi.key;
-    let cold = "or restart it after the cordon, which moves it once but blocks again next time";
     let blocks = |rest: String| VmForecast::blocks(Cause::VmNotMigratable, format!("{why}; {rest}"));
     match (&ctx.vmi.owner, ctx.vm) {
         (VmiOwner::VirtualMachine { .. }, Some(vm)) if !vm.run_strategy.allows_restart() => blocks(format!(
@@ -292,10 +294,10 @@ fn held(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> VmForecast {
         (VmiOwner::VirtualMachine { .. }, Some(vm)) if vm.deleting => blocks("its VM is being deleted".into()),
         (VmiOwner::VirtualMachine { .. }, Some(_)) => match known.source {
             Some(Source::Template) => blocks("its VM template asks for LiveMigrate".into())
-                .remedy(format!("`{}`, then add --restart-stale; {cold}", words::patch_template(key))),
+                .remedy(format!("`{}`, then add --restart-stale", words::patch_template(key))),
             Some(Source::Cluster | Source::Nothing) => {
                 blocks("the cluster's evictionStrategy (KubeVirt object) asks for LiveMigrate".into())
-                    .remedy(format!("`{}`, then add --restart-stale; {cold}", words::patch_template(key)))
+                    .remedy(format!("`{}`, then add --restart-stale", words::patch_template(key)))
             }
             None => blocks("whether a restart helps is unknown: no single valid KubeVirt object could be read".into())
                 .remedy(format!("`{}` after the cordon moves it", words::virtctl("restart", key))),
@@ -415,9 +417,8 @@ impl VmContext<'_> {
                 )
                 .remedy("change their selectors so that one is left");
             }
-            PodBudgets::One(key, BudgetForecast::Never { cause, why }) => {
-                return VmForecast::blocks(cause, why)
-                    .remedy(format!("`kubectl edit pdb {} -n {}`", key.name, key.namespace));
+            PodBudgets::One(_, BudgetForecast::Never { cause, why, remedy }) => {
+                return VmForecast::blocks(cause, why).remedy(remedy);
             }
             PodBudgets::One(key, BudgetForecast::AfterRecovery { why }) => {
                 forecast.notes.push(format!("waits for its budget: {why}"));

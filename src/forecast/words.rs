@@ -52,9 +52,18 @@ fn disks(vmi: &VmiFacts, message: &str) -> String {
 /// The command that sets a VM template's strategy.
 pub fn patch_template(vm: &Key) -> String {
     format!(
-        "kubectl patch vm {} -n {} --type=json -p '[{{\"op\":\"add\",\"path\":\"/spec/template/spec/evictionStrategy\",\"value\":\"LiveMigrateIfPossible\"}}]'",
+        "kubectl patch vm {} -n {} --type=merge -p '{{\"spec\":{{\"template\":{{\"spec\":{{\"evictionStrategy\":\"LiveMigrateIfPossible\"}}}}}}}}'",
         vm.name, vm.namespace
     )
+}
+
+/// What to do where no node can take a VM.
+pub fn open_a_node(vmi: &Key, has_vm: bool, cordoned: &[String]) -> String {
+    let stop = if has_vm { virtctl("stop", vmi) } else { delete_vmi(vmi) };
+    match cordoned.first() {
+        Some(node) => format!("`kubectl uncordon {node}`, or stop the VM: `{stop}`"),
+        None => format!("open a node for it (label or untaint one), or stop the VM: `{stop}`"),
+    }
 }
 
 /// A `virtctl` command for a VM.

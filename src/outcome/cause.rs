@@ -106,3 +106,17 @@ pub enum Cause {
     /// A signal came first.
     Interrupted,
 }
+
+impl Cause {
+    /// True for reasons that the next status of a budget may end.
+    pub const fn is_about_budgets(self) -> bool {
+        matches!(
+            self,
+            Self::BudgetExhausted
+                | Self::BudgetNever
+                | Self::BudgetUnsynced
+                | Self::BudgetBroken
+                | Self::MultipleBudgets
+        )
+    }
+}

@@ -1,17 +1,17 @@
 //! Builds the plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::items::pod_item;
-use super::{NodePlan, Plan, PlanOptions, VmAction, VmItem, forecast_vm};
+use super::{NodePlan, Plan, PlanOptions, PodAction, PodItem, VmAction, VmItem, forecast_vm};
 use crate::classify::{Classified, Finding, Role, Severity, classify};
 use crate::facts::{Index, Key, KubeVirtState, NodeReady, PodFacts};
 use crate::forecast::vm::cluster_is_unclear;
 use crate::forecast::{targets, words};
-use crate::outcome::{Cause, VmOutcome};
+use crate::outcome::{Cause, PodOutcome, VmOutcome};
 
 /// A live migration hardly ever takes less; with the limit per node it gives the least time that a node needs.
 const SHORTEST_MIGRATION: Duration = Duration::from_secs(15);
@@ -26,7 +26,8 @@ pub fn build(index: &Index, nodes: &[String], options: &PlanOptions, now: Timest
     let must_move = |vm: &VmItem| vm.action == VmAction::Migrate || vm.row.cause == Some(Cause::NoMigrationTarget);
     let nowhere_to_go = plans.iter().flat_map(|p| &p.vms).any(must_move)
         && !index.nodes().any(|n| targets::is_open(n) && !options.drained_nodes.contains(&n.name));
-    Plan { warnings: warnings(index, &plans), nodes: plans, nowhere_to_go }
+    let closed_nodes = if nowhere_to_go { targets::closed_nodes(index, &options.drained_nodes) } else { String::new() };
+    Plan { warnings: warnings(index, &plans), nodes: plans, nowhere_to_go, closed_nodes }
 }
 
 fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -> NodePlan {
@@ -40,6 +41,7 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
     vms.sort_by(|a, b| a.vmi.cmp(&b.vmi));
     let mut pods: Vec<_> = classified.iter().filter_map(|(pod, found)| pod_item(pod, found, index, options)).collect();
     pods.sort_by(|a, b| a.pod.cmp(&b.pod));
+    say_the_pace(&mut pods, index);
 
     let mut warnings = Vec::new();
     if let Some(NodeReady::No { reason, .. }) = facts.map(|f| &f.ready) {
@@ -49,7 +51,7 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
     for vm in &vms {
         warnings.extend(vm.notes.iter().map(|note| format!("{}: {note}", vm.vmi)));
         if vm.action == VmAction::AwaitOwner {
-            warnings.push(format!("{}: if its owner does not act, the drain ends at its timeout (124)", vm.vmi));
+            warnings.push(owner_warning(vm));
         }
     }
     for (pod, found) in &classified {
@@ -63,6 +65,30 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
         vms,
         pods,
         warnings,
+        timeout: options.timeout,
+    }
+}
+
+/// The warning about a VM that only its owner can move.
+pub(super) fn owner_warning(vm: &VmItem) -> String {
+    format!("{}: if its owner does not act, the drain ends at its timeout (124)", vm.vmi)
+}
+
+/// Says how many pods may go at a time where a budget lets fewer go than are here.
+fn say_the_pace(pods: &mut [PodItem], index: &Index) {
+    let mut behind: BTreeMap<Key, usize> = BTreeMap::new();
+    let asks = |pod: &&mut PodItem| pod.action == PodAction::Evict && pod.row.outcome == PodOutcome::Evicts;
+    for pod in pods.iter_mut().filter(asks) {
+        for key in &pod.budgets {
+            *behind.entry(key.clone()).or_default() += 1;
+        }
+    }
+    for pod in pods.iter_mut().filter(asks).filter(|p| p.row.because.is_empty()) {
+        let [key] = pod.budgets.as_slice() else { continue };
+        let allowed = index.budget(key).and_then(|b| b.allowed).and_then(|n| usize::try_from(n).ok());
+        if let Some(allowed) = allowed.filter(|n| *n > 0 && *n < behind[key]) {
+            pod.row.because = format!("{allowed} at a time (budget {key})");
+        }
     }
 }
 
@@ -97,9 +123,12 @@ fn too_short(index: &Index, vms: &[VmItem], options: &PlanOptions) -> Option<Str
     let minutes = (least + TIMEOUT_MARGIN).as_secs().div_ceil(60);
     let why = match slowest.filter(|_| grace >= queue) {
         Some(vm) => format!("{} may take {} to shut down", vm.vmi, spoken(grace)),
+        None if migrations == 1 => format!("1 VM migrates, which takes {} or more", spoken(queue)),
         None => format!("{migrations} VMs migrate, {slots} at a time, which takes {} or more", spoken(queue)),
     };
-    Some(format!("{why}, and --timeout is {}: --timeout={minutes}m fits", spoken(options.timeout)))
+    let unsent = slowest.is_some_and(|vm| grace > options.timeout && vm.action != VmAction::AwaitGone);
+    let so = if unsent { ", so it is not begun" } else { "" };
+    Some(format!("{why}, and --timeout is {}{so}: --timeout={minutes}m fits", spoken(options.timeout)))
 }
 
 fn spoken(duration: Duration) -> String {

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ConsentKind, Plan, VmAction, VmItem};
+use super::{ConsentKind, NodePlan, Plan, VmAction, VmItem};
 use crate::facts::Key;
 use crate::outcome::{Cause, PodOutcome, VmOutcome};
 
@@ -205,6 +205,7 @@ pub fn settle(plan: &mut Plan, options: &ConsentOptions) -> Decision {
             }
         }
     }
+    plan.nodes.iter_mut().for_each(NodePlan::drop_idle_warnings);
     let refusals = refusals(plan);
     if !refusals.is_empty() {
         for (n, v) in pending {
@@ -224,6 +225,7 @@ pub fn grant(plan: &mut Plan, question: &Question, options: &ConsentOptions) -> 
     for item in items(plan) {
         consent.apply(item);
     }
+    plan.nodes.iter_mut().for_each(NodePlan::drop_idle_warnings);
     consent
 }
 
@@ -292,7 +294,7 @@ fn refusals(plan: &Plan) -> Vec<Refusal> {
             node: None,
             object: None,
             cause: Cause::NoMigrationTarget,
-            because: "no open node is left for the VMs that must move".into(),
+            because: format!("no open node is left for the VMs that must move: {}", plan.closed_nodes),
             needs: Vec::new(),
         });
     }

@@ -185,8 +185,7 @@ fn ask_budgets(item: &mut PodItem, pod: &PodFacts, index: &Index) {
             let why = format!("the controller of budget {} has not looked at it yet", key.name);
             (vec![key], PodOutcome::Waits, Cause::BudgetUnsynced, Some(true), why, None)
         }
-        PodBudgets::One(key, BudgetForecast::Never { cause, why }) => {
-            let remedy = format!("`kubectl edit pdb {} -n {}`, or add a replica", key.name, key.namespace);
+        PodBudgets::One(key, BudgetForecast::Never { cause, why, remedy }) => {
             (vec![key], PodOutcome::Blocks, cause, Some(false), why, Some(remedy))
         }
         PodBudgets::Multiple(keys) => {

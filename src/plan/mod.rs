@@ -140,6 +140,8 @@ pub struct NodePlan {
     pub pods: Vec<PodItem>,
     /// Things worth knowing that belong to no single row.
     pub warnings: Vec<String>,
+    /// Time that the node may take.
+    pub timeout: Duration,
 }
 
 /// The plan of a command.
@@ -151,4 +153,6 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// True if no open node is left outside this command's nodes, while VMs must move.
     pub nowhere_to_go: bool,
+    /// Where there is none: which nodes are closed, and why.
+    pub closed_nodes: String,
 }

@@ -1,34 +1,27 @@
 //! How a preview ends: the verdict and exit code that the drain would have.
 
-use super::{NodePlan, Plan, VmAction};
+use super::build::owner_warning;
+use super::{NodePlan, Plan, VmAction, VmItem};
+use crate::exit::ExitCode;
 use crate::outcome::{Cause, Counts, NodeReport, PodOutcome, PodRow, Verdict, VmRow};
-
-/// Exit code of a drain that leaves nothing behind.
-const DRAINED: u8 = 0;
-/// Exit code of a drain that something blocks.
-const BLOCKED: u8 = 3;
-/// Exit code of a drain that was refused before anything changed.
-const REFUSED: u8 = 4;
-/// Exit code of a drain whose time ran out.
-const TIMEOUT: u8 = 124;
 
 impl NodePlan {
     /// The forecast as a report.
     ///
     /// What waits for something that passes by itself (a budget that recovers, a condition, a migration to this node) is
     /// expected to pass. An External owner is not: nothing here tells whether it acts, so the promise is the worst that
-    /// the drain can come to, its timeout.
+    /// the drain can come to, its timeout. The same for a shutdown that may take longer than the timeout: it is never sent.
     pub fn report(&self) -> NodeReport {
         let vms: Vec<VmRow> = self.vms.iter().map(|v| v.row.clone()).collect();
         let pods: Vec<PodRow> = self.pods.iter().map(|p| p.row.clone()).collect();
         let (verdict, exit_code) = if self.is_refused() {
-            (Verdict::Refused, REFUSED)
+            (Verdict::Refused, ExitCode::Refused)
         } else if self.is_blocked() {
-            (Verdict::Blocked, BLOCKED)
-        } else if self.vms.iter().any(|v| v.action == VmAction::AwaitOwner) {
-            (Verdict::Clear, TIMEOUT)
+            (Verdict::Blocked, ExitCode::Blocked)
+        } else if self.vms.iter().any(|v| v.action == VmAction::AwaitOwner || self.is_too_slow(v)) {
+            (Verdict::Clear, ExitCode::Timeout)
         } else {
-            (Verdict::Clear, DRAINED)
+            (Verdict::Clear, ExitCode::Done)
         };
         let mut counts = Counts::of(&vms, &pods);
         let refused = vms.iter().filter(|row| refuses(row)).count();
@@ -38,7 +31,7 @@ impl NodePlan {
             name: self.node.clone(),
             uid: self.uid.clone(),
             verdict,
-            exit_code,
+            exit_code: exit_code.code(),
             cordoned_before: self.cordoned,
             cordoned_now: self.cordoned,
             elapsed_seconds: 0.0,
@@ -47,6 +40,24 @@ impl NodePlan {
             pods,
             warnings: self.warnings.clone(),
         }
+    }
+
+    /// A shutdown that may outlast the timeout is not begun.
+    fn is_too_slow(&self, vm: &VmItem) -> bool {
+        matches!(vm.action, VmAction::ShutDown | VmAction::Restart) && vm.grace > self.timeout
+    }
+
+    /// Drops the warnings about what the settled plan does not do: notes on VMs that are left alone, and a timeout that is
+    /// not how the drain is expected to end.
+    pub(super) fn drop_idle_warnings(&mut self) {
+        let mut idle: Vec<String> = Vec::new();
+        for vm in self.vms.iter().filter(|v| v.action == VmAction::Leave) {
+            idle.extend(vm.notes.iter().map(|note| format!("{}: {note}", vm.vmi)));
+        }
+        if self.report().exit_code != ExitCode::Timeout.code() {
+            idle.extend(self.vms.iter().map(owner_warning));
+        }
+        self.warnings.retain(|warning| !idle.contains(warning));
     }
 
     fn is_refused(&self) -> bool {
@@ -77,9 +88,7 @@ impl Plan {
 
 /// Exit code that a drain by this settled plan would have: 4 if anything is refused, else the first of 3, 124, 0.
 pub fn would_exit(plan: &Plan) -> u8 {
-    let codes: Vec<u8> = plan.nodes.iter().map(|n| n.report().exit_code).collect();
-    if plan.nowhere_to_go || codes.contains(&REFUSED) {
-        return REFUSED;
-    }
-    [BLOCKED, TIMEOUT].into_iter().find(|code| codes.contains(code)).unwrap_or(DRAINED)
+    let nowhere = plan.nowhere_to_go.then_some(ExitCode::Refused);
+    let nodes = plan.nodes.iter().map(|n| ExitCode::from_code(n.report().exit_code));
+    ExitCode::of_all(nowhere.into_iter().chain(nodes)).code()
 }

@@ -133,7 +133,7 @@ fn timeouts_that_are_none() {
     assert_snapshot!(refused(&["node-0", "--timeout", "1d"]).text(), @"
     ------- stderr -------
     error: `--timeout=1d` has the unknown unit `d` (known are h, m, s, ms, us, ns)
-    hint: give a limit with its unit, `--timeout=30m`
+    hint: give a limit with its unit, `--timeout=30m`; days in hours: `--timeout=24h`
     [exit status: 2]
     ");
     assert_snapshot!(refused(&["node-0", "--timeout", "-5s"]).text(), @"

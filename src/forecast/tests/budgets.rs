@@ -94,3 +94,19 @@ fn pods_that_do_not_run_ask_no_budget() {
         assert_eq!(forecast(&pod, [&none].into_iter()), PodBudgets::Free);
     }
 }
+
+#[test]
+fn the_remedy_fits_the_arithmetic() {
+    let remedy = |budget: &BudgetFacts| match one(&pod("a"), budget) {
+        BudgetForecast::Never { remedy, .. } => remedy,
+        other => panic!("{other:?}"),
+    };
+    let max = budget("b").status(0, 3, 3, 3).with(|b| {
+        (b.min_available, b.max_unavailable) = (None, Some(IntOrPercent::Int(0)));
+    });
+    assert!(!remedy(&max).contains("replica") && remedy(&max).contains("maxUnavailable 1"), "{}", remedy(&max));
+    let min = budget("b").status(0, 1, 1, 1).with(|b| b.min_available = Some(IntOrPercent::Int(1)));
+    assert!(remedy(&min).ends_with("or add a replica"), "{}", remedy(&min));
+    let share = budget("b").status(0, 3, 3, 3).with(|b| b.min_available = Some(IntOrPercent::Percent(100)));
+    assert!(!remedy(&share).contains("replica"), "{}", remedy(&share));
+}

@@ -72,7 +72,7 @@ fn nodes_that_this_command_drains_take_nothing() {
     );
     assert_eq!(
         found.none,
-        Some((Hindrance::NoNodeOpen, "no other node can take it: 2 drained by this command".into()))
+        Some((Hindrance::NoNodeOpen, "no other node can take it: 2 are drained by this command".into()))
     );
 }
 
@@ -90,7 +90,10 @@ fn the_reason_names_what_stands_in_the_way() {
     let selects = Demands { node_selector: labels(&[("zone", "a")]), ..Demands::default() };
     let world = world.node(node("node-1").label("zone", "a").cordoned());
     let found = search(&world.index, &selects, |_| {}).none.unwrap();
-    assert_eq!(found, (Hindrance::Mixed, "no other node can take it: 1 without label zone=a, 1 cordoned".into()));
+    assert_eq!(
+        found,
+        (Hindrance::Mixed, "no other node can take it: 1 lacks label zone=a, 1 is cordoned (node-1)".into())
+    );
 
     let alone = World::default().node(node("node-0"));
     let found = search(&alone.index, &plain, |_| {}).none.unwrap();

@@ -38,7 +38,7 @@ fn migratable_vms_migrate_unless_no_node_can_take_them() {
         let found = item(&full, "a");
         assert_eq!(says(&found), (VmAction::Leave, None, VmOutcome::Blocks, Some(Cause::NoMigrationTarget)));
         assert_eq!(found.row.waiting_helps, Some(false));
-        assert_eq!(found.row.because, "no other node can take it: 2 cordoned");
+        assert_eq!(found.row.because, "no other node can take it: 2 are cordoned (node-1, node-2)");
     }
 }
 
@@ -92,8 +92,8 @@ fn what_holds_a_vm_that_is_not_stale_is_named() {
     assert_eq!(found.row.waiting_helps, Some(false));
     assert!(found.row.because.contains("its VM template asks for LiveMigrate"), "{}", found.row.because);
     let remedy = found.row.remedy.unwrap();
-    assert!(remedy.contains("kubectl patch vm a -n tenant-a --type=json -p"), "{remedy}");
-    assert!(remedy.contains("blocks again next time"), "{remedy}");
+    assert!(remedy.contains("kubectl patch vm a -n tenant-a --type=merge -p"), "{remedy}");
+    assert!(remedy.ends_with("`, then add --restart-stale"), "{remedy}");
 
     let cluster = world().cluster_strategy(Some(Strategy::LiveMigrate)).runs(vm("a"), stuck());
     assert!(item(&cluster, "a").row.because.contains("the cluster's evictionStrategy"));

@@ -5,7 +5,7 @@ use crate::facts::testing::{World, hotplug, node, pod, vm, vmi, world};
 use crate::facts::{RunStrategy, Strategy};
 use crate::outcome::{Cause, Verdict, VmOutcome};
 use crate::plan::consent::{ConsentOptions, Decision, RestartStale, settle};
-use crate::plan::{ConsentKind, VmAction, would_exit};
+use crate::plan::{ConsentKind, Plan, VmAction, would_exit};
 
 fn lab() -> World {
     let disks = "DisksNotLiveMigratable";
@@ -91,7 +91,9 @@ fn external_ends_at_the_timeout_and_a_clear_node_at_zero() {
 fn with_no_open_node_left_the_command_is_refused() {
     let alone = || world().node(node("node-1").cordoned()).node(node("node-2").not_ready());
     let mut plan = planned(&alone().runs(vm("a"), vmi("a")));
-    assert!(matches!(settle(&mut plan, &ConsentOptions::default()), Decision::Refuse(r) if r[0].node.is_none()));
+    let closed = "no open node is left for the VMs that must move: \
+                  node-1 is cordoned (`kubectl uncordon node-1`), node-2 is not ready";
+    assert!(matches!(settle(&mut plan, &ConsentOptions::default()), Decision::Refuse(r) if r[0].because == closed));
     assert_eq!(would_exit(&plan), 4);
     let mut plan = planned(&alone().pod(pod("web-0")));
     assert_eq!(settle(&mut plan, &ConsentOptions::default()), Decision::Go, "no VM must move");
@@ -108,8 +110,9 @@ fn a_grace_period_beyond_the_timeout_is_said_with_a_fitting_value() {
     let plan = planned(&world().runs(vm("win"), slow));
     assert_eq!(
         plan.nodes[0].warnings,
-        ["tenant-a/win may take 1h to shut down, and --timeout is 30m: --timeout=65m fits"]
+        ["tenant-a/win may take 1h to shut down, and --timeout is 30m, so it is not begun: --timeout=65m fits"]
     );
+    assert_eq!(would_exit(&plan), 124, "a shutdown that is not begun remains");
     let mut many = world();
     for n in 0..300 {
         let name = format!("v{n}");
@@ -118,6 +121,18 @@ fn a_grace_period_beyond_the_timeout_is_said_with_a_fitting_value() {
     let warnings = &planned(&many).nodes[0].warnings;
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].starts_with("300 VMs migrate, 2 at a time"), "{warnings:?}");
+}
+
+#[test]
+fn warnings_are_about_what_the_plan_does() {
+    let silent = |v: &mut crate::facts::VmiFacts| (v.agent_connected, v.grace_seconds) = (false, 30);
+    let off = vmi("back").if_possible().not_migratable("DisksNotLiveMigratable").with(silent);
+    let stale = vmi("old").not_migratable("DisksNotLiveMigratable").with(silent);
+    let mut plan = planned(&world().runs(vm("old"), stale).runs(vm("back"), off));
+    let agents = |plan: &Plan| plan.nodes[0].warnings.iter().filter(|w| w.contains("no guest agent")).count();
+    assert_eq!(agents(&plan), 2);
+    settle(&mut plan, &ConsentOptions::default());
+    assert_eq!(agents(&plan), 1, "the stale VM stays up: {:?}", plan.nodes[0].warnings);
 }
 
 #[test]

@@ -1,11 +1,21 @@
 //! Pods: order, budgets, rows.
 
 use super::{planned, planned_with, pod_of};
-use crate::facts::testing::{budget, hotplug, launcher, pod, vmi, world};
+use crate::facts::testing::{NS, budget, hotplug, launcher, pod, vmi, world};
 use crate::facts::{Key, PodKey};
 use crate::outcome::{Cause, PodOutcome, Verdict};
 use crate::plan::consent::{ConsentOptions, Decision, settle};
 use crate::plan::{PlanOptions, PodAction, Wave, would_exit};
+
+#[test]
+fn pods_that_go_one_by_one_say_so() {
+    let pace = |allowed| {
+        let world = world().budget(budget("web").status(allowed, 3, 2, 3)).pod(pod("web-0")).pod(pod("web-1"));
+        pod_of(&planned(&world), "web-0").row.because.clone()
+    };
+    assert_eq!(pace(1), format!("1 at a time (budget {NS}/web)"));
+    assert_eq!(pace(2), "", "all may go");
+}
 
 #[test]
 fn infrastructure_goes_last() {
