@@ -119,7 +119,9 @@ pub fn find(index: &Index, search: &Search<'_>) -> Targets {
         }
     }
     nodes.sort();
-    unfit.values_mut().for_each(|names| names.sort());
+    for names in unfit.values_mut() {
+        names.sort();
+    }
     let none = nodes.is_empty().then(|| explain(&unfit));
     let cordoned = unfit.remove(&Unfit::Cordoned).unwrap_or_default();
     Targets { nodes, none, cordoned }

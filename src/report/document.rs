@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::Reporter;
+use super::{Reporter, remedies};
 use crate::event::{Consent, DrainEvent, EventKind, ServerInfo};
 use crate::outcome::{Counts, NodeReport, PodOutcome, Verdict, VmOutcome};
 
@@ -64,7 +64,7 @@ pub struct Document {
     pub ended_at: Timestamp,
     /// The servers.
     pub server: ServerInfo,
-    /// Options of the command that differ from their defaults.
+    /// Options of the command, those with their defaults too.
     pub options: serde_json::Value,
     /// Exit code of the command.
     pub exit_code: u8,
@@ -112,7 +112,7 @@ pub struct DocumentFold {
 }
 
 impl DocumentFold {
-    /// A fold that has seen nothing. `options` is an object of the options that differ from their defaults.
+    /// A fold that has seen nothing. `options` is an object of the command's options.
     pub fn new(kind: DocumentKind, started_at: Timestamp, options: serde_json::Value) -> Self {
         Self {
             kind,
@@ -148,7 +148,7 @@ impl DocumentFold {
             EventKind::PodEvicting { .. } | EventKind::VmRestarting { .. } => self.touched = true,
             EventKind::NodeEnded { report } => {
                 self.ended.retain(|n| n.name != report.name);
-                self.ended.push(report.clone());
+                self.ended.push(with_remedies(report.clone()));
             }
             EventKind::Ended { exit_code, error, .. } => self.end = Some((*exit_code, error.clone())),
             EventKind::Noted { .. }
@@ -201,6 +201,17 @@ impl DocumentFold {
         let planned = self.planned.iter().map(|node| result(node).unwrap_or_else(|| fallback(node)));
         planned.chain(unplanned.cloned()).collect()
     }
+}
+
+/// A result whose rows say what to do, also where the run found only the cause.
+fn with_remedies(mut node: NodeReport) -> NodeReport {
+    for vm in &mut node.vms {
+        vm.remedy = remedies::of_vm(vm);
+    }
+    for pod in &mut node.pods {
+        pod.remedy = remedies::of_pod(pod);
+    }
+    node
 }
 
 /// A forecast as the result of a node that had no turn: what was to happen has not happened.

@@ -1,8 +1,9 @@
 //! Rows that say the same thing, gathered: one line for twenty pods behind one budget.
 
+use super::remedies;
 use super::style::{Label, Line, Mark};
 use super::text::{agree, names, plural, reason_row};
-use super::words::{pod_because, pod_mark, pod_verb, remedy, stays_word, vm_because, vm_mark};
+use super::words::{for_several, pod_because, pod_mark, pod_verb, stays_word, vm_because, vm_mark};
 use crate::outcome::{Cause, PodOutcome, PodRow, VmOutcome, VmRow};
 
 /// Names that a group shows before it counts the rest.
@@ -40,7 +41,7 @@ pub fn pods<'a>(rows: impl IntoIterator<Item = &'a PodRow>) -> Vec<Group> {
         verb: pod_verb(row.outcome),
         names: vec![row.display_name()],
         because: pod_because(row),
-        remedy: remedy(row.remedy.as_deref(), &row.needs),
+        remedy: remedies::of_pod(row),
         kind: (None, Some(row.outcome), row.cause, row.budgets.clone(), row.needs.clone()),
     }))
 }
@@ -53,7 +54,7 @@ pub fn vms<'a>(rows: impl IntoIterator<Item = &'a VmRow>) -> Vec<Group> {
         verb: ("", ""),
         names: vec![row.display_name()],
         because: vm_because(row),
-        remedy: remedy(row.remedy.as_deref(), &row.needs),
+        remedy: remedies::of_vm(row),
         kind: (Some(row.outcome), None, row.cause, Vec::new(), row.needs.clone()),
     }))
 }
@@ -85,7 +86,8 @@ impl Group {
         if silent {
             return vec![head];
         }
-        let (because, remedy) = (self.because.as_str(), self.remedy.as_deref());
+        let several = if self.names.len() > 1 { for_several(&self.because) } else { self.because.clone() };
+        let (because, remedy) = (several.as_str(), self.remedy.as_deref());
         let rows = reason_row(head.clone().with(Label::Plain, ": "), because, remedy, width);
         if rows.len() == 1 {
             return rows;
@@ -118,8 +120,9 @@ fn collect(rows: impl Iterator<Item = Group>) -> Vec<Group> {
 /// Ends the text of a group whose members have texts of their own that are not shown.
 const MORE: &str = " (and the like)";
 
-/// `3 stay (2 DaemonSet, 1 static)`, `2 stay (DaemonSet)`; nothing where none stays.
-pub fn staying(rows: &[PodRow]) -> Option<String> {
+/// `3 stay (2 DaemonSet, 1 static)`, `2 stay (DaemonSet)`; nothing where none stays. With `noun` where nothing before it
+/// says that these are pods.
+pub fn staying(rows: &[PodRow], noun: bool) -> Option<String> {
     let mut words: Vec<(&'static str, usize)> = Vec::new();
     for row in rows.iter().filter(|r| r.outcome == PodOutcome::Stays) {
         let word = stays_word(row.cause);
@@ -134,5 +137,6 @@ pub fn staying(rows: &[PodRow]) -> Option<String> {
         [(word, _)] => vec![(*word).to_owned()],
         several => several.iter().map(|(word, n)| format!("{n} {word}")).collect(),
     };
-    (total > 0).then(|| format!("{total} {} ({})", agree(total, "stays", "stay"), parts.join(", ")))
+    let count = if noun { plural(total, "pod", "pods") } else { total.to_string() };
+    (total > 0).then(|| format!("{count} {} ({})", agree(total, "stays", "stay"), parts.join(", ")))
 }

@@ -9,6 +9,7 @@ use super::state::State;
 use super::style::{Label, Line};
 use super::summary::{Summary, summary};
 use crate::event::{Consent, DrainEvent, EventKind, ServerInfo};
+use crate::exit::ExitCode;
 use crate::outcome::{NodeReport, Verdict};
 
 /// What stdout is for.
@@ -78,7 +79,7 @@ impl Human {
         Self {
             options,
             lines: StdoutLines::new(options.deletes),
-            progress: Progress::new(options.detail),
+            progress: Progress::new(options.detail, options.dry_run),
             state: State::default(),
             server: ServerInfo::default(),
             planned: None,
@@ -105,7 +106,7 @@ impl Human {
                 None
             }
             Stdout::Preview => None,
-            Stdout::Taken => line,
+            Stdout::Taken => line.map(|line| self.line_instead(&event.kind, line)),
         };
         if !self.is_in_table(&event.kind) {
             output.stderr = self.progress.event(event, instead);
@@ -114,6 +115,15 @@ impl Human {
             self.end(*exit_code, error.as_deref(), hints, &mut output);
         }
         output
+    }
+
+    /// What stderr says in place of a line on stdout: a VM under the name that its other lines there have.
+    fn line_instead(&self, kind: &EventKind, line: Line) -> Line {
+        let EventKind::VmEnded { row, .. } = kind else { return line };
+        let words = line.render(false);
+        let did = words.rsplit(' ').next().unwrap_or_default();
+        let to = row.node_after.as_ref().map_or_else(String::new, |node| format!(" to {node}"));
+        Line::plain(format!("VM {}: ", row.display_name())).with(Label::Good, format!("{did}{to}"))
     }
 
     /// Time goes on.
@@ -141,13 +151,17 @@ impl Human {
         }
     }
 
-    /// What the summary is about: the results; where the run was refused, the forecasts that refuse it. Whoever has
-    /// just answered no knows them already.
-    fn ends(&self, exit_code: u8) -> Vec<NodeReport> {
+    /// What the summary is about: the results; where the run was refused (`--only-if-clear`, no node left), the forecasts
+    /// that stand in the way. Missing flags and consent have their hints, and whoever has just answered no knows it all.
+    fn ends(&self, exit_code: u8, hints: &[String]) -> Vec<NodeReport> {
+        let planned = || self.planned.iter().flatten();
+        let told = exit_code != ExitCode::Refused.code()
+            || self.declined
+            || (!hints.is_empty() && planned().any(|node| node.verdict == Verdict::Refused));
         let unended = |node: &&NodeReport| self.results.iter().all(|r| r.name != node.name);
-        let refuses = |node: &&NodeReport| exit_code == 4 && !self.declined && node.verdict == Verdict::Refused;
-        let planned = self.planned.iter().flatten().filter(refuses).filter(unended);
-        self.results.iter().chain(planned).cloned().collect()
+        let unclear = planned().filter(|node| !told && node.exit_code != ExitCode::Done.code()).filter(unended);
+        let refused = unclear.map(|node| NodeReport { verdict: Verdict::Refused, ..node.clone() });
+        self.results.iter().cloned().chain(refused).collect()
     }
 
     /// The table or the summary, and the error.
@@ -170,8 +184,9 @@ impl Human {
         let quiet = self.options.detail == Detail::Quiet && exit_code == 0;
         if !self.options.dry_run && !quiet {
             output.stderr.extend(summary(&Summary {
-                nodes: &self.ends(exit_code),
+                nodes: &self.ends(exit_code, hints),
                 cancel_command: self.options.cancel_command,
+                timeout: self.state.timeout,
                 width: self.options.stderr_width,
             }));
         }

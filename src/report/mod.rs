@@ -18,6 +18,7 @@ pub mod plain;
 pub mod preview;
 pub mod progress;
 pub mod question;
+pub mod remedies;
 pub mod screen;
 pub mod state;
 pub mod style;

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::groups;
 use super::style::{Label, Line};
 use super::text::{agree, plural, reason_row};
-use super::words::{exit_meaning, remedy, vm_because, vm_mark, vm_on_drain, vm_severity, vm_strategy};
+use super::words::{vm_because, vm_mark, vm_on_drain, vm_severity, vm_strategy};
+use super::{groups, remedies};
 use crate::event::ServerInfo;
+use crate::exit::ExitCode;
 use crate::outcome::{NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
 /// What the table is made of.
@@ -119,14 +120,32 @@ fn folded_words(pods: &[PodRow]) -> String {
     let mut parts = Vec::new();
     let evicted = count(PodOutcome::Evicts);
     if evicted > 0 {
-        parts.push(format!("{} {} evicted", plural(evicted, "pod", "pods"), agree(evicted, "is", "are")));
+        let pace = paces(pods);
+        let pace = if pace.is_empty() { pace } else { format!(" ({pace})") };
+        parts.push(format!("{} {} evicted{pace}", plural(evicted, "pod", "pods"), agree(evicted, "is", "are")));
     }
-    parts.extend(groups::staying(pods));
+    parts.extend(groups::staying(pods, evicted == 0));
     let left_out = count(PodOutcome::NotSelected);
     if left_out > 0 {
         parts.push(format!("{left_out} {} not selected", agree(left_out, "is", "are")));
     }
     parts.join(", ")
+}
+
+/// `40 of them 1 at a time (budget load/web)`: pods that a budget lets go one by one.
+fn paces(pods: &[PodRow]) -> String {
+    let mut paces: Vec<(&str, usize)> = Vec::new();
+    let slow = |p: &&PodRow| p.outcome == PodOutcome::Evicts && p.because.contains(" at a time (budget ");
+    for pod in pods.iter().filter(slow) {
+        match paces.iter_mut().find(|(because, _)| *because == pod.because) {
+            Some((_, n)) => *n += 1,
+            None => paces.push((&pod.because, 1)),
+        }
+    }
+    let said = |(because, n): (&str, usize)| {
+        format!("{n} of them {}", because.replace(" (budget ", ": budget ").trim_end_matches(')'))
+    };
+    paces.into_iter().map(said).collect::<Vec<_>>().join(", ")
 }
 
 /// The rows of VMs, most severe first, in aligned columns.
@@ -150,7 +169,7 @@ pub fn vm_table(vms: &[VmRow], width: Option<usize>) -> Vec<Line> {
     for (row, cells) in rows.into_iter().zip(&cells) {
         let mark = vm_mark(row.outcome);
         let head = columns(Line::marked(mark), [Label::Plain, Label::Plain, mark.label()], cells);
-        let remedy = remedy(row.remedy.as_deref(), &row.needs);
+        let remedy = remedies::of_vm(row);
         lines.extend(reason_row(head, &vm_because(row), remedy.as_deref(), width));
     }
     lines
@@ -199,7 +218,7 @@ fn ending(p: &Preview<'_>) -> Vec<Line> {
         return lines;
     }
     let code = Line::plain("Exit code of the drain: ").with(Label::Bad, format!("{} ", p.exit_code));
-    lines.extend(reason_row(code, &format!("({})", exit_meaning(p.exit_code)), None, p.width));
+    lines.extend(reason_row(code, &format!("({})", ExitCode::from_code(p.exit_code).meaning()), None, p.width));
     lines
 }
 

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::groups;
 use super::preview::server_words;
 use super::state::{NodeState, State, with_noun};
 use super::style::{Label, Line};
 use super::summary::verdict_line;
 use super::text::{agree, duration, names, plural, span, stamp};
-use super::words::{activity, pod_because, pod_verb, remedy, stop_reason, vm_because, vm_on_drain};
-use crate::event::{DrainEvent, EventKind, PodExit, VmProgress};
+use super::words::{activity, plain, pod_because, pod_verb, stop_reason, vm_because, vm_on_drain};
+use super::{groups, remedies};
+use crate::event::{Activity, DrainEvent, EventKind, PodExit, VmProgress};
 use crate::facts::{Key, PodKey};
 use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
@@ -51,8 +51,11 @@ enum Weight {
 #[derive(Debug, Default)]
 pub struct Progress {
     detail: Detail,
+    previews: bool,
     timeout: Duration,
     several_nodes: bool,
+    /// Last progress per VM.
+    progress: BTreeMap<Key, VmProgress>,
     /// Last text per object: the same text is never said twice in a row.
     last: BTreeMap<String, String>,
     /// Reasons for which pods wait, that were said once.
@@ -61,9 +64,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A fold that has seen nothing.
-    pub fn new(detail: Detail) -> Self {
-        Self { detail, ..Self::default() }
+    /// A fold that has seen nothing. `previews` is `--dry-run`.
+    pub fn new(detail: Detail, previews: bool) -> Self {
+        Self { detail, previews, ..Self::default() }
     }
 
     /// The lines of an event. `stdout` is its line there, where stdout has no lines and stderr says it instead.
@@ -118,7 +121,8 @@ impl Progress {
                 self.several_nodes = nodes.len() > 1;
                 let per = if self.several_nodes { " per node" } else { "" };
                 let timeout = span(self.timeout);
-                notice(format!("draining {} · {} · timeout {timeout}{per}", names(nodes, 5), server_words(server)))
+                let doing = if self.previews { "previewing" } else { "draining" };
+                notice(format!("{doing} {} · {} · timeout {timeout}{per}", names(nodes, 5), server_words(server)))
             }
             EventKind::Planned { nodes } => {
                 let plans = nodes.iter().map(|node| (Weight::Notice, Line::plain(plan_words(node))));
@@ -155,16 +159,16 @@ impl Progress {
             }
             EventKind::Stopped { reason } => {
                 let reason = stop_reason(*reason);
-                warning(format!("{reason}: nothing new is evicted or restarted; a second signal ends at once"))
+                warning(format!("{reason}: nothing new is evicted or restarted"))
             }
             EventKind::DeadlineReached { node } => warning(format!(
-                "node {node}: its timeout of {} is over; nothing new is evicted or restarted",
+                "{node}: its timeout of {} is over; nothing new is evicted or restarted",
                 span(self.timeout)
             )),
             EventKind::NodeStarted { node } if self.several_nodes => notice(format!("{node}: its turn")),
             // The summary is far away where other nodes follow.
             EventKind::NodeEnded { report } if self.several_nodes && report.verdict != Verdict::Drained => {
-                vec![(Weight::Notice, verdict_line(report))]
+                vec![(Weight::Notice, verdict_line(report, self.timeout))]
             }
             EventKind::Consented { .. }
             | EventKind::NodeCordoned { .. }
@@ -181,7 +185,7 @@ impl Progress {
     /// Pods that wait for one reason share a line: the first of them says it, the heartbeat counts the rest.
     fn pod_waits(&mut self, node: &str, pod: &PodKey, cause: Cause, because: &str) -> Vec<(Weight, Line)> {
         let known = cause != Cause::Stopping && !self.waits.insert((node.to_owned(), cause, because.to_owned()));
-        if known { Vec::new() } else { self.change(&pod.uid, format!("pod {pod} waits: {because}")) }
+        if known { Vec::new() } else { self.change(&pod.uid, format!("pod {pod} waits: {}", plain(because))) }
     }
 
     fn pod_blocked(&mut self, row: &PodRow) -> Vec<(Weight, Line)> {
@@ -191,9 +195,19 @@ impl Progress {
 
     /// A place in a queue that moves is for the screen; a line comes with another activity, attempt, target or reason.
     fn vm_progressed(&mut self, vm: &Key, progress: &VmProgress) -> Vec<(Weight, Line)> {
+        let before = self.progress.insert(vm.clone(), progress.clone());
+        let moved = before.as_ref().is_some_and(|p| is_moving(p.activity));
+        let queued = progress.activity == Activity::Queued;
+        if queued && moved && progress.detail.is_none() {
+            // Its migration is over, and not as a failure: its end comes next.
+            return Vec::new();
+        }
+        // A failure is told once, when it happens.
+        let fresh = before.is_none_or(|p| p.detail != progress.detail) || (queued && moved);
+        let detail = progress.detail.as_ref().filter(|_| fresh);
         let steady = VmProgress { queue: None, ..progress.clone() };
         let attempt = if progress.attempt > 1 { format!(", attempt {}", progress.attempt) } else { String::new() };
-        let detail = progress.detail.as_ref().map_or_else(String::new, |d| format!(" ({d})"));
+        let detail = detail.map_or_else(String::new, |d| format!(" ({})", plain(d)));
         let key = format!("vm {vm}");
         if !self.changed(&key, &format!("{}{attempt}{detail}", activity(&steady))) {
             return Vec::new();
@@ -218,7 +232,7 @@ impl Progress {
                 format!("VM {name} {}", vm_on_drain(row.outcome))
             }
         };
-        let fix = if row.is_blocked() { None } else { remedy(row.remedy.as_deref(), &row.needs) };
+        let fix = if row.is_blocked() { None } else { remedies::of_vm(row) };
         let text = reasoned(&subject, &vm_because(row), fix.as_deref());
         let bad_end = matches!(row.outcome, VmOutcome::Down | VmOutcome::Lost);
         let weight = if bad_end { Weight::Warning } else { Weight::Notice };
@@ -233,6 +247,11 @@ impl Progress {
     fn changed(&mut self, object: &str, text: &str) -> bool {
         self.last.insert(object.to_owned(), text.to_owned()).as_deref() != Some(text)
     }
+}
+
+/// True while a migration is under way.
+fn is_moving(activity: Activity) -> bool {
+    matches!(activity, Activity::PreparingTarget | Activity::Migrating)
 }
 
 fn line((weight, text): (Weight, String)) -> (Weight, Line) {
@@ -276,9 +295,11 @@ fn plan_words(node: &NodeReport) -> String {
         (n, agree(n, one, many))
     });
     let mut parts = vec![with_noun(vms, "VM", "VMs").join(", ")];
-    parts.push(
-        with_noun(pods, "pod", "pods").into_iter().chain(groups::staying(&node.pods)).collect::<Vec<_>>().join(", "),
-    );
+    parts.push({
+        let mut words = with_noun(pods, "pod", "pods");
+        words.extend(groups::staying(&node.pods, words.is_empty()));
+        words.join(", ")
+    });
     parts.retain(|part| !part.is_empty());
     let words = if parts.is_empty() { "nothing to do".to_owned() } else { parts.join("; ") };
     format!("plan for {}: {words}", node.name)

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::groups;
 use super::lines::has_vm;
 use super::style::{Label, Line, Mark};
-use super::text::{agree, duration, names, pack, plural, reason_row};
+use super::text::{agree, duration, names, pack, plural, reason_row, span};
+use crate::exit::ExitCode;
 use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
 /// Names that a line shows before it counts the rest.
@@ -19,6 +20,8 @@ pub struct Summary<'a> {
     pub nodes: &'a [NodeReport],
     /// True if `kubectl safe-drain cancel` exists.
     pub cancel_command: bool,
+    /// Time that each node might take.
+    pub timeout: Duration,
     /// Columns of the terminal; without it nothing is wrapped.
     pub width: Option<usize>,
 }
@@ -28,14 +31,14 @@ pub fn summary(s: &Summary<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     for node in s.nodes {
         lines.push(Line::new());
-        lines.push(verdict_line(node));
+        lines.push(verdict_line(node, s.timeout));
         // Rows of a node that had no turn say what was to happen, not what happened.
         let began = !matches!(node.verdict, Verdict::Refused | Verdict::NotStarted);
         if began {
             lines.extend(left(node, s.width));
         }
-        for rest in [Rest::GoesOn, Rest::MayClear, Rest::Stuck, Rest::Refused] {
-            if began || (rest == Rest::Refused && node.verdict == Verdict::Refused) {
+        for rest in [Rest::GoesOn, Rest::MayClear, Rest::CameBack, Rest::Stuck, Rest::Refused] {
+            if began || (node.verdict == Verdict::Refused && rest.refuses(node)) {
                 lines.extend(remaining(node, rest, s.width));
             }
         }
@@ -51,6 +54,8 @@ enum Rest {
     GoesOn,
     /// Waiting, or a second run, may clear it.
     MayClear,
+    /// A successor of it is on the node.
+    CameBack,
     /// A human must act.
     Stuck,
     /// A flag or consent is missing.
@@ -87,9 +92,10 @@ impl Rest {
     fn of_pod(row: &PodRow) -> Option<Self> {
         match row.outcome {
             PodOutcome::Refused => Some(Self::Refused),
-            PodOutcome::Blocks | PodOutcome::Returned if row.waiting_helps != Some(true) => Some(Self::Stuck),
+            PodOutcome::Returned => Some(Self::CameBack),
+            PodOutcome::Blocks if row.waiting_helps != Some(true) => Some(Self::Stuck),
             PodOutcome::Waits | PodOutcome::Pending if row.cause.is_some_and(ends_by_itself) => Some(Self::GoesOn),
-            PodOutcome::Blocks | PodOutcome::Returned | PodOutcome::Waits | PodOutcome::Pending => Some(Self::MayClear),
+            PodOutcome::Blocks | PodOutcome::Waits | PodOutcome::Pending => Some(Self::MayClear),
             PodOutcome::Evicts
             | PodOutcome::Stays
             | PodOutcome::NotSelected
@@ -98,10 +104,20 @@ impl Rest {
         }
     }
 
+    /// True for what can keep a run from being begun.
+    fn refuses(self, node: &NodeReport) -> bool {
+        match self {
+            Self::Stuck | Self::Refused => true,
+            Self::MayClear => node.exit_code == ExitCode::Timeout.code(),
+            Self::GoesOn | Self::CameBack => false,
+        }
+    }
+
     fn heading(self) -> &'static str {
         match self {
             Self::GoesOn => "Still stopping or migrating (goes on by itself):",
-            Self::MayClear => "Refused or not reached yet (waiting or a second run may clear it):",
+            Self::MayClear => "Still on the node (waiting or a second run may clear it):",
+            Self::CameBack => "Came back to the node (they tolerate the cordon):",
             Self::Stuck => "Blocked (waiting will not clear it):",
             Self::Refused => "Refused (a flag or consent is missing):",
         }
@@ -121,18 +137,33 @@ fn ends_by_itself(cause: Cause) -> bool {
     )
 }
 
-/// `node n1: blocked after 3m 04s; it stays cordoned`.
-pub fn verdict_line(node: &NodeReport) -> Line {
+/// `n1 not drained: blocked, after 3m 04s; it stays cordoned`.
+pub fn verdict_line(node: &NodeReport, timeout: Duration) -> Line {
     let took = duration(Duration::try_from_secs_f64(node.elapsed_seconds).unwrap_or_default());
     let (label, words) = match node.verdict {
-        Verdict::Drained | Verdict::Clear if node.exit_code == 5 => {
+        Verdict::Drained | Verdict::Clear if node.exit_code == ExitCode::VmDown.code() => {
             (Label::Caution, format!("drained in {took}, but not every VM runs again"))
         }
         Verdict::Drained | Verdict::Clear => (Label::Good, format!("drained in {took}")),
         Verdict::Blocked => (Label::Bad, format!("not drained: blocked, after {took}")),
         Verdict::Refused => (Label::Bad, "not drained: refused before anything changed".to_owned()),
+        Verdict::Timeout if too_slow(node) > 0 => {
+            let vms = plural(too_slow(node), "VM", "VMs");
+            (
+                Label::Bad,
+                format!(
+                    "not drained: --timeout={} is too short for {vms} to shut down",
+                    span(timeout).replace(' ', "")
+                ),
+            )
+        }
         Verdict::Timeout => (Label::Bad, format!("not drained: timeout after {took}")),
         Verdict::Interrupted => (Label::Bad, format!("not drained: interrupted after {took}")),
+        Verdict::Failed if node.exit_code == ExitCode::Api.code() => {
+            let words =
+                format!("not drained: lost contact with the API server after {took}, this is the last known state");
+            (Label::Bad, words)
+        }
         Verdict::Failed => (Label::Bad, format!("not drained: failed after {took}")),
         Verdict::NotStarted => (Label::Caution, "not started".to_owned()),
     };
@@ -149,7 +180,16 @@ pub fn verdict_line(node: &NodeReport) -> Line {
             (false, _) => "; it is not cordoned",
         });
     }
-    Line::new().with(Label::Heading, format!("node {} ", node.name)).with(label, words).with(Label::Plain, rest)
+    Line::new().with(Label::Heading, format!("{} ", node.name)).with(label, words).with(Label::Plain, rest)
+}
+
+/// VMs for which nothing was sent since they may take longer than the time left, where nothing else remains.
+fn too_slow(node: &NodeReport) -> usize {
+    let left = |v: &&VmRow| matches!(v.outcome, VmOutcome::Pending | VmOutcome::Waits);
+    let slow = |v: &VmRow| v.cause == Some(Cause::GraceTooLong);
+    let pods = node.pods.iter().any(|p| matches!(p.outcome, PodOutcome::Pending | PodOutcome::Waits));
+    let others = pods || node.vms.iter().filter(left).any(|v| !slow(v));
+    if others { 0 } else { node.vms.iter().filter(left).count() }
 }
 
 fn is_drained(node: &NodeReport) -> bool {
@@ -209,7 +249,7 @@ fn pods_left(node: &NodeReport) -> Option<Line> {
         ));
     }
     let left = !parts.is_empty();
-    parts.extend(groups::staying(&node.pods));
+    parts.extend(groups::staying(&node.pods, !left));
     let mark = if left { Line::marked(Mark::Goes) } else { Line::plain("  ") };
     (!parts.is_empty()).then(|| Line::plain("  ").and(mark).with(Label::Plain, parts.join("; ")))
 }
@@ -270,10 +310,18 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
                 || n.pods.iter().any(|p| Rest::of_pod(p) == Some(Rest::Stuck))
         };
         let after = if undone.iter().any(|n| stuck(n)) { ", once the above is done" } else { "" };
-        let again = format!("kubectl safe-drain {}", node_names(&undone));
-        steps.push((again, format!("to go on{after}; it resumes what has begun")));
+        // Its flags are not known here, and without them it would be another command.
+        let timeout = undone.iter().any(|n| n.verdict == Verdict::Timeout);
+        let longer = if timeout { format!(", with a --timeout above {}", span(s.timeout)) } else { String::new() };
+        let again = "the same command again".to_owned();
+        steps.push((again, format!("to go on{longer}{after}; it resumes what has begun")));
         let (step, more) = give_up(s.cancel_command, &undone);
         steps.extend(step);
+        let before = node_names_of(&undone, |n| n.cordoned_now && n.cordoned_before);
+        if let Some(nodes) = before.filter(|_| !s.cancel_command) {
+            let why = "to give up; it was cordoned before this run, by somebody or an earlier run";
+            steps.push((format!("kubectl uncordon {nodes}"), why.to_owned()));
+        }
         notes.extend(more);
     }
     let mut lines = Vec::new();
@@ -303,33 +351,52 @@ fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
 /// How to give up on nodes that are not drained, and what goes on even then.
 fn give_up(cancel_command: bool, undone: &[&NodeReport]) -> (Option<Step>, Vec<String>) {
     let is_marked = |n: &NodeReport| n.vms.iter().any(|v| v.marked);
-    let chosen = |wanted: &dyn Fn(&NodeReport) -> bool| -> Option<String> {
-        let nodes: Vec<&NodeReport> = undone.iter().copied().filter(|n| wanted(n)).collect();
-        (!nodes.is_empty()).then(|| node_names(&nodes))
-    };
     if cancel_command {
-        let nodes = chosen(&|n| (n.cordoned_now && !n.cordoned_before) || is_marked(n));
+        let nodes = node_names_of(undone, |n| (n.cordoned_now && !n.cordoned_before) || is_marked(n));
         let why = "to give up: lifts the cordon, cancels evacuations";
         return (nodes.map(|nodes| (format!("kubectl safe-drain cancel {nodes}"), why.to_owned())), Vec::new());
     }
-    let nodes = chosen(&|n| n.cordoned_now && !n.cordoned_before);
+    let nodes = node_names_of(undone, |n| n.cordoned_now && !n.cordoned_before);
     let step = nodes.map(|nodes| (format!("kubectl uncordon {nodes}"), "to give up".to_owned()));
-    let marked = |external: bool| -> Vec<String> {
+    let marked = |fate: Fate| -> Vec<String> {
         let rows = undone.iter().flat_map(|n| &n.vms).filter(|v| v.marked);
-        let rows = rows.filter(|v| (v.cause == Some(Cause::ExternalOwner)) == external);
-        rows.map(VmRow::display_name).collect()
+        rows.filter(|v| Fate::of(v) == fate).map(VmRow::display_name).collect()
     };
     let note = |marked: &[String], rest: &dyn Fn(&str) -> String| {
         let is = agree(marked.len(), "stays", "stay");
         let them = agree(marked.len(), "it", "them");
         (!marked.is_empty()).then(|| format!("{} {is} marked for evacuation: {}", names(marked, NAMES), rest(them)))
     };
-    let moving = note(&marked(false), &|them| format!("KubeVirt goes on migrating {them}, even after an uncordon."));
-    let owned = note(&marked(true), &|them| format!("the controller that owns {them} may still act."));
+    let moving =
+        note(&marked(Fate::Moves), &|them| format!("KubeVirt goes on migrating {them}, even after an uncordon."));
+    let failed = note(&marked(Fate::Fails), &|them| format!("KubeVirt may try {them} again, even after an uncordon."));
+    let owned = note(&marked(Fate::Owned), &|them| format!("the controller that owns {them} may still act."));
 
-    (step, moving.into_iter().chain(owned).collect())
+    (step, moving.into_iter().chain(failed).chain(owned).collect())
 }
 
-fn node_names(nodes: &[&NodeReport]) -> String {
-    nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>().join(" ")
+/// What becomes of a VM that stays marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// KubeVirt migrates it.
+    Moves,
+    /// Its migrations fail, or do not even appear.
+    Fails,
+    /// Another controller acts, or does not.
+    Owned,
+}
+
+impl Fate {
+    fn of(row: &VmRow) -> Self {
+        match row.cause {
+            Some(Cause::ExternalOwner) => Self::Owned,
+            _ if row.is_blocked() => Self::Fails,
+            _ => Self::Moves,
+        }
+    }
+}
+
+fn node_names_of(nodes: &[&NodeReport], wanted: impl Fn(&NodeReport) -> bool) -> Option<String> {
+    let names: Vec<&str> = nodes.iter().filter(|n| wanted(n)).map(|n| n.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(" "))
 }

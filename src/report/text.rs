@@ -64,8 +64,30 @@ pub fn stamp(elapsed: Duration) -> String {
 }
 
 /// Breaks a text between words so that each part fits a width. A word longer than that stays whole.
+/// So does a command in backticks: it must survive a copy.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    pack(text.split_whitespace(), width)
+    pack(words(text), width)
+}
+
+/// The words of a text; what stands in backticks, with what sticks to it, is one word.
+fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let (mut start, mut quoted) = (None, false);
+    for (i, c) in text.char_indices() {
+        if c.is_whitespace() && !quoted {
+            words.extend(start.take().map(|start: usize| &text[start..i]));
+            continue;
+        }
+        quoted ^= c == '`';
+        start.get_or_insert(i);
+    }
+    match start {
+        // A backtick without its partner quotes nothing.
+        Some(start) if quoted => words.extend(text[start..].split_whitespace()),
+        Some(start) => words.push(&text[start..]),
+        None => {}
+    }
+    words
 }
 
 /// Puts words into lines that fit a width; a word, whatever it holds, is never broken.
@@ -99,10 +121,13 @@ pub fn reason_row(head: Line, because: &str, remedy: Option<&str>, width: Option
     let room = width.saturating_sub(indent).max(1);
     let mut parts: Vec<Line> = wrap(because, room).into_iter().map(Line::plain).collect();
     if let Some(remedy) = remedy {
-        let lines = wrap(&arrow(remedy), room.saturating_sub(2));
+        let lines = wrap(remedy, room.saturating_sub(2).max(1));
         parts.extend(lines.into_iter().enumerate().map(|(i, text)| {
-            let hang = if i == 0 { "" } else { "  " };
-            Line::plain(hang).with(Label::Remedy, text)
+            if i == 0 {
+                Line::new().with(Label::Remedy, arrow(&text))
+            } else {
+                Line::plain("  ").with(Label::Remedy, text)
+            }
         }));
     }
     let mut rows = Vec::new();
@@ -162,6 +187,13 @@ mod tests {
             → add --restart-stale
         ");
         assert_eq!(reason_row(head(), because, Some("add --restart-stale"), None).len(), 1);
+        let command = "`kubectl patch vm db-0 -n tenant-a --type=merge -p '{}'`, then go on";
+        insta::assert_snapshot!(page(&reason_row(head(), "its template", Some(command), Some(60)), false), @"
+        ✗ tenant-a/db-0  blocks  its template
+                                 → `kubectl patch vm db-0 -n tenant-a --type=merge -p '{}'`,
+                                   then go on
+        ");
+        assert_eq!(wrap("it`s a word", 4), ["it`s", "a", "word"]);
         assert_eq!(reason_row(head(), "", Some("go"), None)[0].render(false), "✗ tenant-a/db-0  blocks  → go");
     }
 }

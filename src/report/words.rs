@@ -73,21 +73,57 @@ pub fn vm_strategy(row: &VmRow) -> String {
 pub fn vm_because(row: &VmRow) -> String {
     let unnamed: Vec<&str> = row.data_loss.iter().map(String::as_str).filter(|v| !row.because.contains(*v)).collect();
     let lost = if unnamed.is_empty() { String::new() } else { format!("loses the data of {}", unnamed.join(", ")) };
-    join_clauses(&row.because, &lost)
+    join_clauses(&plain(&row.because), &lost)
 }
 
 /// The reason of a pod with the budget that it speaks of.
 pub fn pod_because(row: &PodRow) -> String {
-    let unnamed: Vec<&str> = row.budgets.iter().map(String::as_str).filter(|b| !row.because.contains(*b)).collect();
-    if unnamed.is_empty() || !row.cause.is_some_and(is_about_budget) {
-        return row.because.clone();
+    let unnamed: Vec<&str> =
+        row.budgets.iter().map(String::as_str).filter(|b| !names_budget(&row.because, b)).collect();
+    let about = row.cause.is_some_and(|cause| cause.is_about_budgets() || cause == Cause::BudgetBusy);
+    if !unnamed.is_empty() && row.because == NO_TURN {
+        return format!("budget {} did not let it go in time", unnamed.join(", "));
     }
-    format!("{} (budget {})", row.because, unnamed.join(", ")).trim_start().to_owned()
+    let because = plain(&row.because);
+    if unnamed.is_empty() || !about {
+        return because;
+    }
+    format!("{because} (budget {})", unnamed.join(", ")).trim_start().to_owned()
 }
 
-/// What to do about a row: its remedy, else the flags that it needs.
-pub fn remedy(remedy: Option<&str>, needs: &[&'static str]) -> Option<String> {
-    remedy.map(str::to_owned).or_else(|| (!needs.is_empty()).then(|| format!("add {}", needs.join(" "))))
+/// What the run says of a pod for which nothing was sent before the end.
+const NO_TURN: &str = "its turn did not come";
+
+/// How the run says that a budget gives no disruption now.
+const NONE_LEFT: &str = "has no disruption left; its next change wakes it";
+
+/// A reason of the run in plain words.
+pub fn plain(because: &str) -> String {
+    because.replace(NONE_LEFT, "lets no more pods go for now")
+}
+
+/// True if a text names a budget, with or without the namespace, which is that of its pod.
+fn names_budget(text: &str, budget: &str) -> bool {
+    let name = budget.split_once('/').map_or(budget, |(_, name)| name);
+    let words = text.split(|c: char| c.is_whitespace() || ",:;()".contains(c));
+    words.into_iter().any(|word| word == budget || word == name)
+}
+
+/// A reason that several share: what it says of one is said of all.
+pub fn for_several(because: &str) -> String {
+    let starts = [
+        ("it is ", "they are "),
+        ("it has ", "they have "),
+        ("it tolerates ", "they tolerate "),
+        ("its turn ", "their turn "),
+        ("its migration is ", "their migrations are "),
+        ("its migration prepares the target", "their migrations prepare the targets"),
+        ("its owner has ", "their owners have "),
+        ("its guest may ", "each guest may "),
+        ("its eviction is ", "their evictions are "),
+    ];
+    let plural = starts.iter().find_map(|(one, many)| because.strip_prefix(one).map(|rest| format!("{many}{rest}")));
+    plural.unwrap_or_else(|| because.replace(" did not let it go", " did not let them go"))
 }
 
 /// The mark of a pod's row.
@@ -124,19 +160,6 @@ pub fn stays_word(cause: Option<Cause>) -> &'static str {
         Some(Cause::OwnPod) => "this command's own",
         _ => "other",
     }
-}
-
-/// True for causes that are about a disruption budget.
-pub fn is_about_budget(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::BudgetExhausted
-            | Cause::BudgetNever
-            | Cause::BudgetUnsynced
-            | Cause::BudgetBroken
-            | Cause::BudgetBusy
-            | Cause::MultipleBudgets
-    )
 }
 
 /// What a VM is doing: `migrating → node-2`, `queued behind 2`.
@@ -226,21 +249,6 @@ pub fn stop_reason(reason: StopReason) -> &'static str {
         StopReason::Interrupt => "interrupted (Ctrl-C)",
         StopReason::Terminate => "told to end (SIGTERM)",
         StopReason::HangUp => "terminal closed (SIGHUP)",
-    }
-}
-
-/// What an exit code means, in a clause.
-pub fn exit_meaning(code: u8) -> &'static str {
-    match code {
-        0 => "drained, and every VM runs again or was agreed to stay down",
-        2 => "the command line, the kubeconfig or the node's name is wrong",
-        3 => "blocked: something remains that waiting will not clear",
-        4 => "refused before anything changes: consent or a flag is missing",
-        5 => "drained, but a VM that should run again does not",
-        6 => "the API, the credentials or the permissions do not allow it",
-        124 => "timeout",
-        129 | 130 | 143 => "interrupted",
-        _ => "failed",
     }
 }
 

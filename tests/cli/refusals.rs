@@ -142,10 +142,6 @@ fn a_bare_pod() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 1 pod is evicted, 1 is refused
-
-    node node-0 not drained: refused before anything changed; it is not cordoned
-      Refused (a flag or consent is missing):
-        ✗ pod shop/bare: no controller owns it, so nothing brings it back → add --force
     error: refused, nothing was changed: one pod or VM needs a flag first
     hint: shop/bare: no controller owns it, so nothing brings it back → --force
     [exit status: 4]
@@ -162,10 +158,6 @@ fn a_pod_with_local_data() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 1 pod is refused
-
-    node node-0 not drained: refused before anything changed; it is not cordoned
-      Refused (a flag or consent is missing):
-        ✗ pod shop/cache-POD: the data in emptyDir scratch ends with it → add --delete-emptydir-data
     error: refused, nothing was changed: one pod or VM needs a flag first
     hint: shop/cache-POD: the data in emptyDir scratch ends with it → --delete-emptydir-data
     [exit status: 4]
@@ -182,10 +174,6 @@ fn a_daemon_set_that_is_not_ignored() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 6 pods are evicted, 1 is refused
-
-    node node-0 not drained: refused before anything changed; it is not cordoned
-      Refused (a flag or consent is missing):
-        ✗ pod kube-system/agent-POD: DaemonSet agent would put it back at once → add --ignore-daemonsets
     error: refused, nothing was changed: one pod or VM needs a flag first
     hint: kube-system/agent-POD: DaemonSet agent would put it back at once → --ignore-daemonsets
     [exit status: 4]
@@ -223,9 +211,6 @@ fn a_vm_that_needs_consent_where_nobody_can_be_asked() {
     ------- stderr -------
     [time] draining node-0 · context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     [time] plan for node-0: 1 VM blocks
-    Warning: tenant-a/db-0: no guest agent: it is likely powered off hard after 30s
-
-    node node-0 not drained: refused before anything changed; it is not cordoned
     error: refused, nothing was changed: one pod or VM needs a flag first
     hint: tenant-a/db-0: disk root is not shared (not ReadWriteMany); a restart gives it LiveMigrateIfPossible → --restart-stale
     [exit status: 4]
@@ -238,12 +223,16 @@ fn only_if_clear() {
     let run = cluster.run(&["node-0", "--only-if-clear"]);
     cluster.nothing_changed();
     assert_eq!(run.code(), 4, "{}", run.text());
-    assert_snapshot!(run.text(), @"
+    assert_snapshot!(run.text(), @r#"
     ------- stderr -------
     [time] draining node-0 · context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     [time] plan for node-0: 1 VM blocks
+
+    node-0 not drained: refused before anything changed; it is not cordoned
+      Blocked (waiting will not clear it):
+        ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then add --restart-stale
     error: the drain would not be clear, and --only-if-clear is given; nothing was changed
     hint: --dry-run shows what stands in the way
     [exit status: 4]
-    ");
+    "#);
 }

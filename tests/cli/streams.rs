@@ -45,7 +45,7 @@ fn a_drain_of_pods() {
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 1 pod is evicted, 1 stays (DaemonSet)
 
-    node node-0 drained in TIME
+    node-0 drained in TIME
       ✓ 1 pod gone; 1 stays (DaemonSet)
 
     Next:
@@ -58,10 +58,10 @@ fn a_drain_of_pods() {
     node/node-0 drained
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
-    [time] plan for node-0: 1 stays (DaemonSet)
+    [time] plan for node-0: 1 pod stays (DaemonSet)
 
-    node node-0 drained in TIME
-        1 stays (DaemonSet)
+    node-0 drained in TIME
+        1 pod stays (DaemonSet)
 
     Next:
       kubectl uncordon node-0  when the maintenance is done
@@ -79,13 +79,13 @@ fn a_drain_that_is_blocked() {
     [time] draining node-0 · context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     [time] plan for node-0: 1 VM blocks
 
-    node node-0 not drained: blocked, after 0s; it stays cordoned
+    node-0 not drained: blocked, after 0s; it stays cordoned
       Blocked (waiting will not clear it):
-        ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=json -p '[{"op":"add","path":"/spec/template/spec/evictionStrategy","value":"LiveMigrateIfPossible"}]'`, then add --restart-stale; or restart it after the cordon, which moves it once but blocks again next time
+        ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then add --restart-stale
 
     Next:
-      kubectl safe-drain node-0  to go on, once the above is done; it resumes what has begun
-      kubectl uncordon node-0    to give up
+      the same command again   to go on, once the above is done; it resumes what has begun
+      kubectl uncordon node-0  to give up
     [exit status: 3]
     "#);
 }
@@ -247,15 +247,15 @@ fn a_timeout_ends_the_command_soon_after() {
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 1s
     [time] plan for node-0: 1 pod is evicted
     [time] pod shop/slow-POD is stopping and may take 50m
-    Warning: node node-0: its timeout of 1s is over; nothing new is evicted or restarted
+    Warning: node-0: its timeout of 1s is over; nothing new is evicted or restarted
 
-    node node-0 not drained: timeout after 1s; it stays cordoned
+    node-0 not drained: timeout after 1s; it stays cordoned
       Still stopping or migrating (goes on by itself):
         ? pod shop/slow-POD: accepted, still stopping (grace 3000s)
 
     Next:
-      kubectl safe-drain node-0  to go on; it resumes what has begun
-      kubectl uncordon node-0    to give up
+      the same command again   to go on, with a --timeout above 1s; it resumes what has begun
+      kubectl uncordon node-0  to give up
     [exit status: 124]
     ");
 }

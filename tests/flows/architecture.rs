@@ -43,7 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("answer", &["outcome"]),
     ("classify", &["facts", "outcome"]),
     ("forecast", &["facts", "outcome"]),
-    ("plan", &["facts", "answer", "classify", "forecast", "outcome"]),
+    ("plan", &["facts", "answer", "classify", "forecast", "outcome", "exit"]),
     ("machine", &["facts", "answer", "forecast", "plan", "event", "outcome", "exit"]),
     ("report", &["facts", "event", "outcome", "exit", "error"]),
     ("outcome", &["facts"]),

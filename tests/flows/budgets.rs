@@ -12,11 +12,11 @@ use crate::plain::world;
 async fn a_budget_that_recovers_is_waited_for_without_a_refusal() {
     let sim = world().deployment("shop", "web", 4).pdb("shop", "web", "web", json!({"maxUnavailable": 1})).done();
     let run = drain(&sim, "node-0").run().await;
-    run.exits(0).says("budget shop/web has no disruption left");
+    run.exits(0).says("budget shop/web lets no more pods go for now");
     assert_eq!(run.evictions("web-").len(), 4, "{run}");
     assert!(run.evictions("web-").iter().all(|r| r.status == 201), "{run}");
     // One line for all of them (kubectl says it every five seconds).
-    assert_eq!(run.stderr.matches("has no disruption left").count(), 1, "{run}");
+    assert_eq!(run.stderr.matches("lets no more pods go for now").count(), 1, "{run}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,7 +59,7 @@ async fn while_pods_stop() {
         .pdb("shop", "web", "web", serde_json::json!({"maxUnavailable": 1}))
         .done();
     let run = drain(&sim, "node-0").signal(secs(5), StopReason::Interrupt).run().await;
-    run.exits(130).says("kubectl safe-drain node-0");
+    run.exits(130).says("the same command again");
     assert!(run.elapsed < secs(6), "{:?}", run.elapsed);
     assert!(run.evictions("web-").iter().all(|r| r.at <= secs(5)), "{run}");
     assert!(run.rows("pods").iter().any(|p| p.text("/outcome") == "pending"), "{run}");

@@ -179,6 +179,6 @@ fn refusals_name_their_flags_and_two_nodes_have_sections() {
 
     Blocked: 2 VMs. With --restart-stale: 1 blocked. With --restart-stale --allow-vm-down: none blocked.
     Refused: 1 VM without --allow-vm-down, 6 pods without --force, 1 pod without --delete-emptydir-data.
-    Exit code of the drain: 4 (refused before anything changes: consent or a flag is missing)
+    Exit code of the drain: 4 (refused before anything changed: consent or a flag is missing)
     ");
 }

@@ -153,7 +153,7 @@ fn a_drain_in_a_log() {
     [ 152.0s] contact with the API server again after 2s
     [ 170.1s] node-0: 1 infrastructure pod is next
 
-    node node-0 not drained: blocked, after 3m 04s; it stays cordoned
+    node-0 not drained: blocked, after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
       ✓ 1 VM restarted: tenant-a/db-0 → node-1
       ✓ 3 pods gone; 1 stays (DaemonSet)
@@ -161,7 +161,7 @@ fn a_drain_in_a_log() {
         ✗ VM tenant-a/pinned-1: disk root is ReadWriteOnce; its VM template asks for LiveMigrate → set the template's evictionStrategy, then restart
 
     Next:
-      kubectl safe-drain node-0         to go on, once the above is done; it resumes what has begun
+      the same command again            to go on, once the above is done; it resumes what has begun
       kubectl safe-drain cancel node-0  to give up: lifts the cordon, cancels evacuations
     ");
 }
@@ -186,7 +186,7 @@ fn with_a_document_on_stdout_stderr_says_what_its_lines_would() {
     let (stdout, stderr) = page.split_once("------- stderr -------\n").unwrap();
     assert_eq!(stdout, "");
     assert!(stderr.contains("[   0.5s] node/node-0 cordoned\n"), "{stderr}");
-    assert!(stderr.contains("[ 160.0s] virtualmachine.kubevirt.io/web-1 migrated\n"), "{stderr}");
+    assert!(stderr.contains("[ 160.0s] VM tenant-a/web-1: migrated to node-2\n"), "{stderr}");
 }
 
 #[test]
@@ -282,16 +282,16 @@ fn an_interrupt_is_said_at_once() {
     [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 5 wait, 3 stay (2 DaemonSet, 1 static)
     [   0.5s] VM tenant-a/db-0: restart accepted
     [   0.6s] VM tenant-a/web-1: queued behind 2
-    Warning: interrupted (Ctrl-C): nothing new is evicted or restarted; a second signal ends at once
+    Warning: interrupted (Ctrl-C): nothing new is evicted or restarted
 
-    node node-0 not drained: interrupted after 3m 04s; it stays cordoned
-        1 stays (DaemonSet)
+    node-0 not drained: interrupted after 3m 04s; it stays cordoned
+        1 pod stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
         ? VM tenant-a/web-1: queued; it still runs here
 
     Next:
-      kubectl safe-drain node-0  to go on; it resumes what has begun
-      kubectl uncordon node-0    to give up
+      the same command again   to go on; it resumes what has begun
+      kubectl uncordon node-0  to give up
       tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
     ");
 }
@@ -325,7 +325,7 @@ fn a_refusal_says_which_flag_is_missing() {
     [   0.4s] draining node-0 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     [   0.4s] plan for node-0: 1 VM stays off; 1 pod is refused
 
-    node node-0 not drained: refused before anything changed; it is not cordoned
+    node-0 not drained: refused before anything changed; it is not cordoned
       Refused (a flag or consent is missing):
         ! VM tenant-a/legacy-1: runStrategy Manual: nothing starts it again → add --allow-vm-down
         ✗ pod shop/debug: no controller brings it back → add --force
@@ -372,18 +372,78 @@ fn several_nodes_say_whose_turn_it_is() {
     [   0.5s] node-0: its turn
     [  61.0s] node-0: 1 pod evicting, 28m left
     [  70.2s] node-1: its turn
-    [  71.0s] node node-1 not drained: blocked, after 3m 04s; it stays cordoned
+    [  71.0s] node-1 not drained: blocked, after 3m 04s; it stays cordoned
 
-    node node-0 drained in 3m 04s
+    node-0 drained in 3m 04s
       ✓ 1 pod gone
 
-    node node-1 not drained: blocked, after 3m 04s; it stays cordoned
+    node-1 not drained: blocked, after 3m 04s; it stays cordoned
       Blocked (waiting will not clear it):
         ✗ VM tenant-a/pinned-1: disk root is ReadWriteOnce; its VM template asks for LiveMigrate → set the template's evictionStrategy, then restart
 
     Next:
       kubectl uncordon node-0           when the maintenance is done
-      kubectl safe-drain node-1         to go on, once the above is done; it resumes what has begun
+      the same command again            to go on, once the above is done; it resumes what has begun
       kubectl safe-drain cancel node-1  to give up: lifts the cordon, cancels evacuations
     ");
+}
+
+#[test]
+fn a_failure_is_told_once_and_a_late_queued_is_not_the_last_word() {
+    let failed = "last attempt failed: timed out";
+    let step = |activity, attempt, detail: Option<&str>| EventKind::VmProgressed {
+        node: node(),
+        vm: web_1(),
+        progress: VmProgress { detail: detail.map(str::to_owned), ..progress(activity, 0, attempt) },
+    };
+    let steps = [
+        step(Activity::Queued, 0, None),
+        step(Activity::Migrating, 1, None),
+        step(Activity::Queued, 1, Some(failed)),
+        step(Activity::Queued, 2, Some(failed)),
+        step(Activity::Migrating, 2, Some(failed)),
+        step(Activity::Queued, 2, Some(failed)),
+        step(Activity::Migrating, 3, Some(failed)),
+        step(Activity::Migrating, 3, None),
+        step(Activity::Queued, 3, None),
+    ];
+    let events = script(steps.into_iter().enumerate().map(|(n, kind)| (n as u64 * 1000, kind)).collect());
+    insta::assert_snapshot!(play(HumanOptions::default(), &events), @"
+    ------- stderr -------
+    [   0.0s] VM tenant-a/web-1: queued
+    [   1.0s] VM tenant-a/web-1: migrating
+    [   2.0s] VM tenant-a/web-1: queued (last attempt failed: timed out)
+    [   3.0s] VM tenant-a/web-1: queued, attempt 2
+    [   4.0s] VM tenant-a/web-1: migrating, attempt 2
+    [   5.0s] VM tenant-a/web-1: queued, attempt 2 (last attempt failed: timed out)
+    [   6.0s] VM tenant-a/web-1: migrating, attempt 3
+    ");
+}
+
+#[test]
+fn only_if_clear_lists_what_stands_in_the_way() {
+    let events = script(vec![
+        (400, connected()),
+        (420, EventKind::Planned { nodes: vec![report(Verdict::Blocked, 3, lab_vms(), lab_pods())] }),
+        (430, EventKind::Ended { exit_code: 4, error: Some("not clear".into()), hints: vec!["look".into()] }),
+    ]);
+    insta::assert_snapshot!(play(HumanOptions::default(), &events), @"
+    ------- stderr -------
+    [   0.4s] draining node-0 · context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
+    [   0.4s] plan for node-0: 3 VMs migrate, 1 waits, 3 block; 1 pod is evicted, 5 wait, 3 stay (2 DaemonSet, 1 static)
+
+    node-0 not drained: refused before anything changed; it is not cordoned
+      Blocked (waiting will not clear it):
+        ✗ VM tenant-a/db-0: disk root is ReadWriteOnce; a restart gives it LiveMigrateIfPossible → add --restart-stale
+        ✗ VM tenant-a/gpu-1: GPU; runStrategy RerunOnFailure; a restart gives it LiveMigrateIfPossible → add --restart-stale
+        ✗ VM tenant-a/pinned-1: disk root is ReadWriteOnce; its VM template asks for LiveMigrate → set the template's evictionStrategy, then restart
+    error: not clear
+    hint: look
+    ");
+}
+
+#[test]
+fn a_preview_with_a_document_does_not_say_that_it_drains() {
+    let options = HumanOptions { stdout: Stdout::Taken, dry_run: true, ..HumanOptions::default() };
+    assert!(play(options, &script(vec![(400, connected())])).contains("previewing node-0"));
 }

@@ -1,8 +1,10 @@
 use super::*;
 use crate::report::summary::{Summary, summary};
 
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1800);
+
 fn shown(nodes: &[NodeReport], cancel_command: bool) -> String {
-    text(&summary(&Summary { nodes, cancel_command, width: Some(100) }))
+    text(&summary(&Summary { nodes, cancel_command, timeout: TIMEOUT, width: Some(100) }))
 }
 
 fn moved(name: &str, outcome: VmOutcome, to: &str) -> VmRow {
@@ -25,7 +27,7 @@ fn drained() {
         moved("web-2", VmOutcome::Migrates, "node-1"),
     ];
     insta::assert_snapshot!(shown(&[result(Verdict::Drained, 0, vms, gone(12))], true), @r"
-    node node-0 drained in 3m 04s
+    node-0 drained in 3m 04s
       ✓ 2 VMs migrated: tenant-a/web-1 → node-2, tenant-a/web-2 → node-1
       ✓ 1 VM restarted: tenant-a/db-0 → node-1
       ✓ 12 pods gone; 1 stays (DaemonSet)
@@ -54,10 +56,10 @@ fn blocked_says_what_remains_why_and_what_to_do() {
         ..pod("shop", &format!("cart-{n}"), PodOutcome::Blocks)
     }));
     insta::assert_snapshot!(shown(&[result(Verdict::Blocked, 3, vms, pods)], true), @r"
-    node node-0 not drained: blocked, after 3m 04s; it stays cordoned
+    node-0 not drained: blocked, after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
       ✓ 12 pods gone; 1 stays (DaemonSet)
-      Refused or not reached yet (waiting or a second run may clear it):
+      Still on the node (waiting or a second run may clear it):
         ? VM tenant-a/ext-1: the controller that owns it must act (nothing here can)
       Blocked (waiting will not clear it):
         ✗ VMs tenant-a/db-0, tenant-a/db-1:
@@ -69,7 +71,7 @@ fn blocked_says_what_remains_why_and_what_to_do() {
             budget shop/cart never allows it: minAvailable 100% → relax the budget
 
     Next:
-      kubectl safe-drain node-0         to go on, once the above is done; it resumes what has begun
+      the same command again            to go on, once the above is done; it resumes what has begun
       kubectl safe-drain cancel node-0  to give up: lifts the cordon, cancels evacuations
     ");
 }
@@ -90,20 +92,20 @@ fn timeout_has_three_lists() {
     });
     pods.push(web(1, PodOutcome::Pending, "budget shop/web needs 3 and has 3"));
     insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vms, pods)], false), @r"
-    node node-0 not drained: timeout after 3m 04s; it stays cordoned
+    node-0 not drained: timeout after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
       ✓ 3 pods gone; 1 stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
         ? VM tenant-a/hang-1: migrating for 14m 02s, attempt 2; it still runs here
         ? VM tenant-a/web-2: its migration waits for a slot
         ? pod shop/slow-0: stopping, up to 59m left
-      Refused or not reached yet (waiting or a second run may clear it):
+      Still on the node (waiting or a second run may clear it):
         ? VM tenant-a/win-1: may take 1h to stop, longer than was left
         ? pod shop/web-7d9f-1: budget shop/web needs 3 and has 3
 
     Next:
-      kubectl safe-drain node-0  to go on; it resumes what has begun
-      kubectl uncordon node-0    to give up
+      the same command again   to go on, with a --timeout above 30m; it resumes what has begun
+      kubectl uncordon node-0  to give up
       tenant-a/hang-1, tenant-a/web-2 stay marked for evacuation: KubeVirt goes on migrating them, even
       after an uncordon.
     ");
@@ -115,17 +117,17 @@ fn interrupted_and_not_started() {
     let first = result(Verdict::Interrupted, 130, vms, vec![daemon("cni-x1")]);
     let second = NodeReport { name: "node-1".into(), ..result(Verdict::NotStarted, 1, Vec::new(), Vec::new()) };
     let nodes = [first, second];
-    let s = Summary { nodes: &nodes, cancel_command: true, width: None };
+    let s = Summary { nodes: &nodes, cancel_command: true, timeout: TIMEOUT, width: None };
     insta::assert_snapshot!(text(&summary(&s)), @r"
-    node node-0 not drained: interrupted after 3m 04s; it stays cordoned
-        1 stays (DaemonSet)
+    node-0 not drained: interrupted after 3m 04s; it stays cordoned
+        1 pod stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
         ? VM tenant-a/web-1: migrating to node-2 for 12s; it still runs here
 
-    node node-1 not started; it stays cordoned
+    node-1 not started; it stays cordoned
 
     Next:
-      kubectl safe-drain node-0 node-1         to go on; it resumes what has begun
+      the same command again                   to go on; it resumes what has begun
       kubectl safe-drain cancel node-0 node-1  to give up: lifts the cordon, cancels evacuations
     ");
 }
@@ -144,7 +146,7 @@ fn vms_that_stay_down_have_their_next_step() {
     let mut pods = gone(1);
     pods.extend((0..14).map(|n| pod("shop", &format!("other-{n}"), PodOutcome::NotSelected)));
     insta::assert_snapshot!(shown(&[result(Verdict::Drained, 5, vec![alone, bound, down, off], pods)], true), @r"
-    node node-0 drained in 3m 04s, but not every VM runs again; 14 other pods remain; the node is not empty
+    node-0 drained in 3m 04s, but not every VM runs again; 14 other pods remain; the node is not empty
       1 VM should run again and does not:
         ✗ VM tenant-a/gpu-1:
             no node takes it: 0/3 nodes are available: 3 Insufficient nvidia.com/A10
@@ -170,8 +172,80 @@ fn refused_needs_no_next_step() {
         ..pod("shop", "a", PodOutcome::Refused)
     };
     insta::assert_snapshot!(shown(&[report(Verdict::Refused, 4, Vec::new(), vec![bare])], true), @r"
-    node node-0 not drained: refused before anything changed; it is not cordoned
+    node-0 not drained: refused before anything changed; it is not cordoned
       Refused (a flag or consent is missing):
         ✗ pod shop/a: no controller brings it back → add --force
+    ");
+}
+
+#[test]
+fn a_failed_migration_has_a_remedy_and_does_not_go_on_by_itself() {
+    let failed = VmRow {
+        cause: Some(Cause::MigrationFailed),
+        marked: true,
+        waiting_helps: Some(false),
+        ..vm("big-1", VmOutcome::Blocks, "3 migrations failed in a row, last: not completed after 150 seconds")
+    };
+    let node = NodeReport { cordoned_before: true, ..result(Verdict::Blocked, 3, vec![failed], gone(0)) };
+    insta::assert_snapshot!(shown(&[node], false), @"
+    node-0 not drained: blocked, after 3m 04s; it is cordoned, as it was before
+        1 pod stays (DaemonSet)
+      Blocked (waiting will not clear it):
+        ✗ VM tenant-a/big-1:
+            3 migrations failed in a row, last: not completed after 150 seconds
+            → `virtctl stop big-1 -n tenant-a`, or a MigrationPolicy that gives it more time
+              (completionTimeoutPerGiB) or allowPostCopy
+
+    Next:
+      the same command again   to go on, once the above is done; it resumes what has begun
+      kubectl uncordon node-0  to give up; it was cordoned before this run, by somebody or an earlier
+                               run
+      tenant-a/big-1 stays marked for evacuation: KubeVirt may try it again, even after an uncordon.
+    ");
+}
+
+#[test]
+fn a_timeout_that_lets_nothing_begin_says_how_long_it_must_be() {
+    let slow = |name: &str| VmRow {
+        remedy: Some("run again with --timeout above 3600s".into()),
+        ..VmRow { marked: false, ..pending(name, Cause::GraceTooLong, "its guest may take 3600s to stop") }
+    };
+    insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vec![slow("a"), slow("b")], gone(0))], false), @"
+    node-0 not drained: --timeout=30m is too short for 2 VMs to shut down; it stays cordoned
+        1 pod stays (DaemonSet)
+      Still on the node (waiting or a second run may clear it):
+        ? VMs tenant-a/a, tenant-a/b:
+            each guest may take 3600s to stop → run again with --timeout above 3600s
+
+    Next:
+      the same command again   to go on, with a --timeout above 30m; it resumes what has begun
+      kubectl uncordon node-0  to give up
+    ");
+}
+
+#[test]
+fn lost_contact_says_that_the_state_is_old() {
+    let vms = vec![pending("web-1", Cause::VmEvacuating, "it is migrating")];
+    let mut pods = gone(0);
+    let waits =
+        |n: usize| PodRow { cause: Some(Cause::Interrupted), ..web(n, PodOutcome::Pending, "its turn did not come") };
+    pods.extend([waits(1), waits(2)]);
+    let back = PodRow { cause: Some(Cause::Returned), ..pod("kube-system", "dns-1", PodOutcome::Returned) };
+    pods.push(back);
+    insta::assert_snapshot!(shown(&[result(Verdict::Failed, 6, vms, pods)], false), @"
+    node-0 not drained: lost contact with the API server after 3m 04s, this is the last known state; it stays cordoned
+        1 pod stays (DaemonSet)
+      Still stopping or migrating (goes on by itself):
+        ? VM tenant-a/web-1: it is migrating
+      Still on the node (waiting or a second run may clear it):
+        ? pods shop/web-7d9f-1, shop/web-7d9f-2: budget shop/web did not let them go in time
+      Came back to the node (they tolerate the cordon):
+        ! pod kube-system/dns-1:
+            → scale its owner down for the time, or take the toleration away from its template
+
+    Next:
+      the same command again   to go on; it resumes what has begun
+      kubectl uncordon node-0  to give up
+      tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
     ");
 }

@@ -1,0 +1,99 @@
+//! What to do about a row: its own remedy, the flags that it needs, else what its cause asks for. Pure.
+//!
+//! A forecast knows a remedy for what it foresees. What only the run finds comes with its cause alone; the table for it
+//! stands here, once.
+
+use crate::outcome::{Cause, PodOutcome, PodRow, VmOutcome, VmRow};
+
+/// What to do about a VM.
+pub fn of_vm(row: &VmRow) -> Option<String> {
+    let stuck = matches!(row.outcome, VmOutcome::Blocks | VmOutcome::Down);
+    known(row.remedy.as_ref(), &row.needs).or_else(|| row.cause.filter(|_| stuck).and_then(|cause| for_vm(row, cause)))
+}
+
+/// What to do about a pod.
+pub fn of_pod(row: &PodRow) -> Option<String> {
+    let stuck = matches!(row.outcome, PodOutcome::Blocks | PodOutcome::Returned);
+    known(row.remedy.as_ref(), &row.needs).or_else(|| row.cause.filter(|_| stuck).and_then(|cause| for_pod(row, cause)))
+}
+
+/// The row's own remedy, else the flags that it needs.
+fn known(remedy: Option<&String>, needs: &[&'static str]) -> Option<String> {
+    remedy.cloned().or_else(|| (!needs.is_empty()).then(|| format!("add {}", needs.join(" "))))
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other causes come with a remedy, or pass by themselves")]
+fn for_vm(row: &VmRow, cause: Cause) -> Option<String> {
+    let (ns, name) = (&row.namespace, &row.name);
+    let owned = super::lines::has_vm(row);
+    let stop =
+        if owned { format!("`virtctl stop {name} -n {ns}`") } else { format!("`kubectl delete vmi {name} -n {ns}`") };
+    Some(match cause {
+        Cause::MigrationFailed => {
+            format!("{stop}, or a MigrationPolicy that gives it more time (completionTimeoutPerGiB) or allowPostCopy")
+        }
+        Cause::MigrationMissing => format!("`kubectl get vmim -n {ns}`, and look at the log of virt-controller"),
+        Cause::BecameNonMigratable => "the same command again: a new plan says what it takes now".to_owned(),
+        Cause::RestartStalled => format!("`kubectl describe vm {name} -n {ns}` says what it waits for"),
+        Cause::RestartRefused => format!("`virtctl restart {name} -n {ns}`, once what refuses it is cleared"),
+        Cause::Unschedulable => {
+            format!(
+                "make room for it; `kubectl describe pod -n {ns} -l vm.kubevirt.io/name={name}` says what is missing"
+            )
+        }
+        Cause::VmLookupFailed => VIRT_API.to_owned(),
+        Cause::OrphanLauncher => match &row.launcher {
+            Some(launcher) => {
+                format!("check that no guest runs in it, then `kubectl delete pod {} -n {ns}`", launcher.name)
+            }
+            None => "check that no guest runs in its launcher, then delete that pod".to_owned(),
+        },
+        Cause::NodeNotReady => "bring the node back, or fence it and remove it".to_owned(),
+        Cause::SameNode => format!("{stop}, or take the toleration of the cordon away from its template"),
+        Cause::ConditionMissing => {
+            "look at virt-handler on its node: `kubectl get pods -A -o wide -l kubevirt.io=virt-handler`".to_owned()
+        }
+        other => return common(ns, &[], other),
+    })
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other causes come with a remedy, or pass by themselves")]
+fn for_pod(row: &PodRow, cause: Cause) -> Option<String> {
+    let (ns, name) = (&row.namespace, &row.name);
+    Some(match cause {
+        Cause::OrphanLauncher => {
+            format!("check that no guest runs in it, then `kubectl delete pod {name} -n {ns}`")
+        }
+        Cause::VmLookupFailed => VIRT_API.to_owned(),
+        Cause::Returned | Cause::SameNode => {
+            "scale its owner down for the time, or take the toleration away from its template".to_owned()
+        }
+        other => return common(ns, &row.budgets, other),
+    })
+}
+
+/// Where KubeVirt's webhook lives.
+const VIRT_API: &str = "look at virt-api: `kubectl get pods -A -l kubevirt.io=virt-api`";
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other causes come with a remedy, or pass by themselves")]
+fn common(namespace: &str, budgets: &[String], cause: Cause) -> Option<String> {
+    let budget = |verb: &str| match budgets.first().and_then(|b| b.split_once('/')) {
+        Some((ns, name)) => format!("`kubectl {verb} pdb {name} -n {ns}`"),
+        None => format!("`kubectl {verb} pdb -n {namespace}`"),
+    };
+    Some(match cause {
+        Cause::WebhookUnreachable => "get the service of that webhook running; for KubeVirt's look at virt-api: \
+                                      `kubectl get pods -A -l kubevirt.io=virt-api`"
+            .to_owned(),
+        Cause::WebhookRefused => "clear what it asks for, with whoever runs that webhook".to_owned(),
+        Cause::Forbidden => "get that permission (deploy/rbac.yaml has all that a drain needs)".to_owned(),
+        Cause::BudgetBroken => format!("{} says what is wrong with it", budget("describe")),
+        Cause::BudgetUnsynced => format!("look at kube-controller-manager; {}", budget("describe")),
+        Cause::BudgetNever => budget("edit"),
+        Cause::MultipleBudgets => {
+            format!("`kubectl get pdb -n {namespace}`: change their selectors so that one is left")
+        }
+        Cause::NodeNotReady => "bring the node back, or fence it and remove it".to_owned(),
+        _ => return None,
+    })
+}
