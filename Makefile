@@ -7,7 +7,7 @@
 CARGO = cargo
 
 help:
-	@echo 'make demo   watch a drain with VMs on a simulated cluster (about a minute)'
+	@echo 'make demo   watch drains with VMs on a simulated cluster (a minute, after the build)'
 	@echo 'make test   run all tests'
 	@echo 'make lint   format, clippy, documentation, licences of dependencies'
 	@echo 'make doc    build the code documentation'

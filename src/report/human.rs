@@ -106,7 +106,7 @@ impl Human {
                 None
             }
             Stdout::Preview => None,
-            Stdout::Taken => line.map(|line| self.line_instead(&event.kind, line)),
+            Stdout::Taken => line.map(|line| line_instead(&event.kind, line)),
         };
         if !self.is_in_table(&event.kind) {
             output.stderr = self.progress.event(event, instead);
@@ -115,15 +115,6 @@ impl Human {
             self.end(*exit_code, error.as_deref(), hints, &mut output);
         }
         output
-    }
-
-    /// What stderr says in place of a line on stdout: a VM under the name that its other lines there have.
-    fn line_instead(&self, kind: &EventKind, line: Line) -> Line {
-        let EventKind::VmEnded { row, .. } = kind else { return line };
-        let words = line.render(false);
-        let did = words.rsplit(' ').next().unwrap_or_default();
-        let to = row.node_after.as_ref().map_or_else(String::new, |node| format!(" to {node}"));
-        Line::plain(format!("VM {}: ", row.display_name())).with(Label::Good, format!("{did}{to}"))
     }
 
     /// Time goes on.
@@ -196,4 +187,13 @@ impl Human {
         let hint = |hint: &String| Line::new().with(Label::Heading, "hint: ").with(Label::Plain, hint);
         output.stderr.extend(hints.iter().map(hint));
     }
+}
+
+/// What stderr says in place of a line on stdout: a VM under the name that its other lines there have.
+fn line_instead(kind: &EventKind, line: Line) -> Line {
+    let EventKind::VmEnded { row, .. } = kind else { return line };
+    let words = line.render(false);
+    let did = words.rsplit(' ').next().unwrap_or_default();
+    let to = row.node_after.as_ref().map_or_else(String::new, |node| format!(" to {node}"));
+    Line::plain(format!("VM {}: ", row.display_name())).with(Label::Good, format!("{did}{to}"))
 }

@@ -120,9 +120,12 @@ fn folded_words(pods: &[PodRow]) -> String {
     let mut parts = Vec::new();
     let evicted = count(PodOutcome::Evicts);
     if evicted > 0 {
-        let pace = paces(pods);
-        let pace = if pace.is_empty() { pace } else { format!(" ({pace})") };
-        parts.push(format!("{} {} evicted{pace}", plural(evicted, "pod", "pods"), agree(evicted, "is", "are")));
+        parts.push(format!(
+            "{} {} evicted{}",
+            plural(evicted, "pod", "pods"),
+            agree(evicted, "is", "are"),
+            paces(pods, evicted)
+        ));
     }
     parts.extend(groups::staying(pods, evicted == 0));
     let left_out = count(PodOutcome::NotSelected);
@@ -132,8 +135,8 @@ fn folded_words(pods: &[PodRow]) -> String {
     parts.join(", ")
 }
 
-/// `40 of them 1 at a time (budget load/web)`: pods that a budget lets go one by one.
-fn paces(pods: &[PodRow]) -> String {
+/// `, 1 at a time (budget load/web)`, or ` (40 of them 1 at a time: …)`: pods that a budget lets go one by one.
+fn paces(pods: &[PodRow], evicted: usize) -> String {
     let mut paces: Vec<(&str, usize)> = Vec::new();
     let slow = |p: &&PodRow| p.outcome == PodOutcome::Evicts && p.because.contains(" at a time (budget ");
     for pod in pods.iter().filter(slow) {
@@ -142,10 +145,15 @@ fn paces(pods: &[PodRow]) -> String {
             None => paces.push((&pod.because, 1)),
         }
     }
-    let said = |(because, n): (&str, usize)| {
-        format!("{n} of them {}", because.replace(" (budget ", ": budget ").trim_end_matches(')'))
-    };
-    paces.into_iter().map(said).collect::<Vec<_>>().join(", ")
+    let bare = |because: &str| because.replace(" (budget ", ": budget ").trim_end_matches(')').to_owned();
+    match paces.as_slice() {
+        [] => String::new(),
+        [(because, n)] if *n == evicted => format!(", {because}"),
+        several => {
+            let said: Vec<String> = several.iter().map(|(why, n)| format!("{n} of them {}", bare(why))).collect();
+            format!(" ({})", said.join(", "))
+        }
+    }
 }
 
 /// The rows of VMs, most severe first, in aligned columns.

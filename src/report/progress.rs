@@ -55,7 +55,7 @@ pub struct Progress {
     timeout: Duration,
     several_nodes: bool,
     /// Last progress per VM.
-    progress: BTreeMap<Key, VmProgress>,
+    vms: BTreeMap<Key, VmProgress>,
     /// Last text per object: the same text is never said twice in a row.
     last: BTreeMap<String, String>,
     /// Reasons for which pods wait, that were said once.
@@ -195,7 +195,7 @@ impl Progress {
 
     /// A place in a queue that moves is for the screen; a line comes with another activity, attempt, target or reason.
     fn vm_progressed(&mut self, vm: &Key, progress: &VmProgress) -> Vec<(Weight, Line)> {
-        let before = self.progress.insert(vm.clone(), progress.clone());
+        let before = self.vms.insert(vm.clone(), progress.clone());
         let moved = before.as_ref().is_some_and(|p| is_moving(p.activity));
         let queued = progress.activity == Activity::Queued;
         if queued && moved && progress.detail.is_none() {

@@ -6,6 +6,21 @@ fn shown(server: &ServerInfo, nodes: &[NodeReport], exit_code: u8, width: Option
 }
 
 #[test]
+fn pods_behind_a_budget_that_lets_few_go_say_how_many() {
+    let slow =
+        |n| PodRow { cause: None, waiting_helps: None, ..web(n, PodOutcome::Evicts, "1 at a time (budget shop/web)") };
+    let said = |pods: Vec<PodRow>| {
+        let nodes = [report(Verdict::Clear, 0, Vec::new(), pods)];
+        let server = without_kubevirt();
+        let p = Preview { server: &server, nodes: &nodes, warnings: &[], exit_code: 0, width: None };
+        text(&preview(&p))
+    };
+    assert!(said(vec![slow(0), slow(1)]).contains("2 pods are evicted, 1 at a time (budget shop/web)\n"));
+    let mixed = said(vec![slow(0), slow(1), pod("shop", "a", PodOutcome::Evicts)]);
+    assert!(mixed.contains("3 pods are evicted (2 of them 1 at a time: budget shop/web)"), "{mixed}");
+}
+
+#[test]
 fn the_lab() {
     let nodes = [report(Verdict::Blocked, 3, lab_vms(), lab_pods())];
     insta::assert_snapshot!(shown(&server(), &nodes, 3, None), @r"
