@@ -97,3 +97,66 @@ fn common(namespace: &str, budgets: &[String], cause: Cause) -> Option<String> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::{pod, vm};
+
+    #[test]
+    fn what_only_the_run_finds_has_a_remedy() {
+        let causes = [
+            Cause::MigrationFailed,
+            Cause::MigrationMissing,
+            Cause::BecameNonMigratable,
+            Cause::RestartStalled,
+            Cause::RestartRefused,
+            Cause::Unschedulable,
+            Cause::WebhookUnreachable,
+            Cause::WebhookRefused,
+            Cause::Forbidden,
+            Cause::BudgetBroken,
+            Cause::MultipleBudgets,
+            Cause::VmLookupFailed,
+            Cause::OrphanLauncher,
+            Cause::NodeNotReady,
+            Cause::SameNode,
+            Cause::ConditionMissing,
+        ];
+        for cause in causes {
+            let row = VmRow { cause: Some(cause), ..vm("a", VmOutcome::Blocks, "") };
+            let remedy = of_vm(&row).unwrap_or_else(|| panic!("{cause:?}"));
+            assert_eq!(remedy.matches('`').count() % 2, 0, "{remedy}");
+        }
+        let pods = [
+            Cause::WebhookUnreachable,
+            Cause::WebhookRefused,
+            Cause::Forbidden,
+            Cause::BudgetBroken,
+            Cause::BudgetNever,
+            Cause::MultipleBudgets,
+            Cause::VmLookupFailed,
+            Cause::OrphanLauncher,
+            Cause::Returned,
+        ];
+        for cause in pods {
+            let row = PodRow { cause: Some(cause), ..pod("shop", "a", PodOutcome::Blocks) };
+            assert!(of_pod(&row).is_some(), "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_remedy_of_its_own_comes_first_and_what_goes_on_needs_none() {
+        let own =
+            VmRow { cause: Some(Cause::MigrationFailed), remedy: Some("x".into()), ..vm("a", VmOutcome::Blocks, "") };
+        assert_eq!(of_vm(&own).as_deref(), Some("x"));
+        let waits = VmRow { cause: Some(Cause::WebhookUnreachable), ..vm("a", VmOutcome::Pending, "") };
+        assert_eq!(of_vm(&waits), None);
+        let broken = PodRow {
+            cause: Some(Cause::BudgetBroken),
+            budgets: vec!["shop/web".into()],
+            ..pod("shop", "a", PodOutcome::Blocks)
+        };
+        assert!(of_pod(&broken).unwrap().contains("`kubectl describe pdb web -n shop`"));
+    }
+}
