@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
-use super::react::{Reaction, Refusal, because, is_about_budgets, react};
+use super::react::{Reaction, Refusal, because, react};
 use super::types::{EffectKind, Failure, RequestId};
 use super::vm::{State, VmRun};
 use crate::answer::EvictionAnswer;
@@ -268,7 +268,7 @@ impl VmRun {
     ) -> Option<Failure> {
         let answer = &judged(answer, &self.item, &core.index);
         let reaction = react(answer);
-        let by_budget = answer.cause().is_some_and(is_about_budgets);
+        let by_budget = answer.cause().is_some_and(Cause::is_about_budgets);
         let accepted = reaction == Reaction::Accepted;
         let outdated = core.gate.answered(&core.index, &self.item.launcher.uid, accepted, by_budget);
         if !self.awaits(id) {
@@ -399,7 +399,7 @@ impl VmRun {
             self.state = State::Deciding { after: now };
             return self.decide(core, place, now);
         }
-        let by_budget = self.item.row.cause.is_some_and(is_about_budgets);
+        let by_budget = self.item.row.cause.is_some_and(Cause::is_about_budgets);
         let cordoned_again =
             self.uncordoned_since.is_some() && core.index.node(&place.node).is_some_and(|node| node.unschedulable);
         if let Some(fresh) = core.decider.vm(&core.index, &place.node, &self.item.vmi, core.wall(now))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::budget::Gate;
 use super::core::{Asker, Core};
 use super::node::Place;
-use super::react::{Patience, Reaction, because, blocked_retry, is_about_budgets, react};
+use super::react::{Patience, Reaction, because, blocked_retry, react};
 use super::types::{EffectKind, Failure, RequestId};
 use crate::answer::EvictionAnswer;
 use crate::event::{EventKind, PodExit};
@@ -121,7 +121,7 @@ impl PodRun {
     pub(super) fn blocked_by_budgets(&self, budget: &Key) -> bool {
         self.closed() == Some(Closed::Blocked)
             && budget.namespace == self.item.pod.namespace
-            && self.item.row.cause.is_some_and(is_about_budgets)
+            && self.item.row.cause.is_some_and(Cause::is_about_budgets)
     }
 
     /// True once it leaves because of us: whoever takes its place is its successor.
@@ -185,8 +185,9 @@ impl PodRun {
 
     fn post(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
         // A deletion asks no budget; an eviction never exceeds what the last status allows.
+        let given_up = core.index.budgets_of(pod).find_map(|b| core.gate.given_up(&b.key));
         if self.item.action == PodAction::Evict
-            && let Some((cause, because)) = core.index.budgets_of(pod).find_map(|b| core.gate.given_up(&b.key))
+            && let Some((cause, because)) = given_up
         {
             return self.block(core, place, cause, because, now);
         }
@@ -240,7 +241,7 @@ impl PodRun {
         now: Duration,
     ) -> Option<Failure> {
         let reaction = react(answer);
-        let by_budget = answer.cause().is_some_and(is_about_budgets);
+        let by_budget = answer.cause().is_some_and(Cause::is_about_budgets);
         let accepted = reaction == Reaction::Accepted;
         let outdated = core.gate.answered(&core.index, &self.item.pod.uid, accepted, by_budget);
         if !self.awaits(id) {
@@ -276,7 +277,7 @@ impl PodRun {
                     core.hold_posts_until = Some(core.hold_posts_until.map_or(until, |t| t.max(until)));
                 }
                 if self.patience.refused(&refusal, now) {
-                    if is_about_budgets(refusal.cause)
+                    if refusal.cause.is_about_budgets()
                         && let Some(budget) = first_budget(core, &self.item.pod.uid)
                     {
                         core.gate.give_up(budget, refusal.cause, refusal.because.clone());
@@ -480,7 +481,7 @@ fn first_budget(core: &Core, uid: &str) -> Option<Key> {
 fn can_never(core: &Core, pod: &PodFacts, budget: &Key) -> Option<(Cause, String)> {
     let budget_facts = core.index.budget(budget).filter(|_| pod.ready);
     match budget_facts.map(|b| one_budget(pod, b)) {
-        Some(BudgetForecast::Never { cause, why }) => Some((cause, why)),
+        Some(BudgetForecast::Never { cause, why, .. }) => Some((cause, why)),
         Some(BudgetForecast::AllowedNow | BudgetForecast::AfterRecovery { .. } | BudgetForecast::Unknown) | None => {
             None
         }

@@ -113,18 +113,6 @@ pub(super) fn because(cause: Cause, text: String, pod: Option<&PodFacts>, index:
     if names.is_empty() { text } else { format!("{text}: {}", names.join(", ")) }
 }
 
-/// True for reasons that the next status of a budget may end.
-pub(super) fn is_about_budgets(cause: Cause) -> bool {
-    matches!(
-        cause,
-        Cause::BudgetExhausted
-            | Cause::BudgetNever
-            | Cause::BudgetUnsynced
-            | Cause::BudgetBroken
-            | Cause::MultipleBudgets
-    )
-}
-
 /// How often and since when one cause has been refusing: it ends the hope when its bound is over.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Patience {

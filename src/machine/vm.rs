@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::core::Core;
 use super::node::Place;
 use super::pod::Closed;
-use super::react::{Patience, blocked_retry, is_about_budgets};
+use super::react::{Patience, blocked_retry};
 use super::types::RequestId;
 use crate::event::{Activity, EventKind, PodExit, VmProgress};
 use crate::facts::{Key, PodFacts, PodRole, VmiFacts};
@@ -138,7 +138,7 @@ impl VmRun {
     }
 
     pub(super) fn blocked_by_budgets(&self) -> bool {
-        self.closed() == Some(Closed::Blocked) && self.item.row.cause.is_some_and(is_about_budgets)
+        self.closed() == Some(Closed::Blocked) && self.item.row.cause.is_some_and(Cause::is_about_budgets)
     }
 
     pub(super) fn blocked_by_nodes(&self) -> bool {

@@ -144,11 +144,5 @@ fn warnings(index: &Index, plans: &[NodePlan]) -> Vec<String> {
                 .into(),
         );
     }
-    if !index.budgets_known {
-        warnings.push("disruption budgets could not be read: what they refuse is unknown until it is tried".into());
-    }
-    if vms && index.claims.is_none() {
-        warnings.push("claims and volumes could not be read: whether a disk binds its VM to a node is unknown".into());
-    }
     warnings
 }

@@ -8,7 +8,7 @@ use super::{PodAction, PodItem, VmAction, VmItem};
 use crate::answer::{EvictionAnswer, RestartAnswer};
 use crate::facts::{Index, Key};
 use crate::forecast::vm::in_motion;
-use crate::outcome::{PodOutcome, VmOutcome};
+use crate::outcome::{Cause, PodOutcome, VmOutcome};
 
 /// An eviction of a pod that is no VM was probed.
 pub fn pod(item: &mut PodItem, answer: &EvictionAnswer) {
@@ -38,6 +38,11 @@ pub fn vm(item: &mut VmItem, answer: &EvictionAnswer, index: &Index) {
     if is_foreseen(item, answer, index) {
         return;
     }
+    if item.action == VmAction::Leave {
+        // It stays left alone; who reads the preview learns that the server sees it otherwise.
+        item.row.because = format!("{}; asked now, the server says: {}", item.row.because, answer.describe());
+        return;
+    }
     let blocks = answer.waiting_helps() == Some(false);
     item.row.outcome = if blocks { VmOutcome::Blocks } else { VmOutcome::Waits };
     item.row.cause = answer.cause();
@@ -62,11 +67,8 @@ fn is_foreseen(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
                 || is_own_budget(item, answer, index)
         }
         VmAction::ShutDown => *answer == EvictionAnswer::Accepted,
-        VmAction::Restart
-        | VmAction::AwaitCondition
-        | VmAction::AwaitMigration
-        | VmAction::AwaitGone
-        | VmAction::Leave => false,
+        VmAction::Leave => item.row.cause != Some(Cause::VmNotMigratable) || *answer == EvictionAnswer::VmNotMigratable,
+        VmAction::Restart | VmAction::AwaitCondition | VmAction::AwaitMigration | VmAction::AwaitGone => false,
     };
     nothing_new || as_planned
 }
@@ -103,7 +105,7 @@ pub fn restart(item: &mut VmItem, answer: &RestartAnswer) {
         | RestartAnswer::Unauthorized
         | RestartAnswer::Invalid { .. } => {
             item.row.outcome = VmOutcome::Blocks;
-            item.row.cause = Some(crate::outcome::Cause::RestartRefused);
+            item.row.cause = Some(Cause::RestartRefused);
             item.row.waiting_helps = Some(false);
             item.row.because = format!("the server refuses the restart: {}", answer.describe());
             item.action = VmAction::Leave;

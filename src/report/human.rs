@@ -70,6 +70,7 @@ pub struct Human {
     planned: Option<Vec<NodeReport>>,
     results: Vec<NodeReport>,
     warnings: Vec<String>,
+    notes: Vec<String>,
     declined: bool,
 }
 
@@ -85,6 +86,7 @@ impl Human {
             planned: None,
             results: Vec::new(),
             warnings: Vec::new(),
+            notes: Vec::new(),
             declined: false,
         }
     }
@@ -135,6 +137,8 @@ impl Human {
             self.planned = Some(nodes.clone());
         } else if let EventKind::Noted { warning: true, text } = kind {
             self.warnings.push(text.clone());
+        } else if let EventKind::Noted { warning: false, text } = kind {
+            self.notes.push(text.clone());
         } else if let EventKind::NodeEnded { report } = kind {
             self.results.push(report.clone());
         } else if let EventKind::Consented { restart_stale, vm_down } = kind {
@@ -162,7 +166,14 @@ impl Human {
             (Stdout::Preview, Some(nodes)) => {
                 let width = self.options.stdout_width;
                 let server = &self.server;
-                output.stdout.extend(preview(&Preview { server, nodes, warnings: &self.warnings, exit_code, width }));
+                output.stdout.extend(preview(&Preview {
+                    server,
+                    nodes,
+                    notes: &self.notes,
+                    warnings: &self.warnings,
+                    exit_code,
+                    width,
+                }));
             }
             // Without a plan there is no table; what was held back for it still has to be said.
             (Stdout::Preview, None) => {

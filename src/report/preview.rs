@@ -17,7 +17,9 @@ pub struct Preview<'a> {
     pub server: &'a ServerInfo,
     /// One report a node, in order.
     pub nodes: &'a [NodeReport],
-    /// Notes that belong to no single node.
+    /// What was done besides the forecast.
+    pub notes: &'a [String],
+    /// Warnings that belong to no single node.
     pub warnings: &'a [String],
     /// Exit code that the same command would have without `--dry-run`.
     pub exit_code: u8,
@@ -38,6 +40,7 @@ pub fn preview(p: &Preview<'_>) -> Vec<Line> {
         let _ = write!(facts, " · {}", size(node, p.server.kubevirt.is_some()));
     }
     lines.extend(reason_row(Line::new(), &facts, None, p.width));
+    lines.extend(p.notes.iter().flat_map(|note| reason_row(Line::new(), note, None, p.width)));
     for node in p.nodes {
         if p.nodes.len() > 1 {
             let size = size(node, p.server.kubevirt.is_some());

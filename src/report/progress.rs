@@ -54,6 +54,7 @@ pub struct Progress {
     previews: bool,
     timeout: Duration,
     several_nodes: bool,
+    planned: bool,
     /// Last progress per VM.
     vms: BTreeMap<Key, VmProgress>,
     /// Last text per object: the same text is never said twice in a row.
@@ -124,6 +125,8 @@ impl Progress {
                 let doing = if self.previews { "previewing" } else { "draining" };
                 notice(format!("{doing} {} · {} · timeout {timeout}{per}", names(nodes, 5), server_words(server)))
             }
+            // A plan comes again where the answer to the question changed it: what that means is said at the end.
+            EventKind::Planned { .. } if std::mem::replace(&mut self.planned, true) => Vec::new(),
             EventKind::Planned { nodes } => {
                 let plans = nodes.iter().map(|node| (Weight::Notice, Line::plain(plan_words(node))));
                 let warnings = nodes.iter().flat_map(|n| &n.warnings).map(|text| (Weight::Warning, Line::plain(text)));

@@ -292,10 +292,12 @@ async fn preview(mut world: World, options: &DrainOptions, mut prepared: Prepare
     drop(prepared.watches);
     if options.dry_run == DryRun::Server {
         let requests = world.connection.requests();
-        tokio::select! {
+        let asked = tokio::select! {
             Some(reason) = world.signals.next() => return stopped(session, reason),
-            () = probe::probe(&requests, &mut prepared.plan, &prepared.index, MAX_IN_FLIGHT) => {}
-        }
+            asked = probe::probe(&requests, &mut prepared.plan, &prepared.index, MAX_IN_FLIGHT) => asked,
+        };
+        let text = format!("the API server was asked about {asked} evictions and restarts, without effect");
+        session.emit(EventKind::Noted { warning: false, text });
     }
     session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
     let exit = match decision {
@@ -342,6 +344,8 @@ async fn settle_and_execute(
             if options.only_if_clear && !prepared.plan.is_clear() {
                 return not_clear(&prepared.plan, session);
             }
+            // What a yes leads to, with its warnings, before the question.
+            session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
             let answered = tokio::select! {
                 Some(reason) = world.signals.next() => return stopped(session, reason),
                 answer = put(&mut world.asker, world.connection.context.as_ref(), world.width, &question) => answer,

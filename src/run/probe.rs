@@ -6,6 +6,7 @@ use futures::stream::iter;
 use crate::answer::{EvictionAnswer, RestartAnswer, classify_eviction, classify_restart};
 use crate::cluster::Requests;
 use crate::facts::{Index, Key, PodKey};
+use crate::outcome::PodOutcome;
 use crate::plan::{Plan, PodAction, VmAction, probed};
 
 enum Question {
@@ -19,14 +20,18 @@ enum Answer {
     Restart(RestartAnswer),
 }
 
-/// Asks the server about everything that the plan would send, and writes what it said into the rows.
-pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, at_a_time: usize) {
+/// Asks the server about everything that the plan would send or leave alone because it blocks, and writes what it said
+/// into the rows. Returns how many questions that took.
+pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, at_a_time: usize) -> usize {
     let mut questions = Vec::new();
     for (n, node) in plan.nodes.iter().enumerate() {
         for (i, pod) in node.pods.iter().enumerate() {
             match pod.action {
                 PodAction::Evict => questions.push((n, i, false, Question::Evict(pod.pod.clone()))),
                 PodAction::Delete => questions.push((n, i, false, Question::Delete(pod.pod.clone()))),
+                PodAction::Leave if pod.row.outcome == PodOutcome::Blocks => {
+                    questions.push((n, i, false, Question::Evict(pod.pod.clone())));
+                }
                 PodAction::AwaitGone | PodAction::Leave | PodAction::Refuse => {}
             }
         }
@@ -36,10 +41,15 @@ pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, a
                     questions.push((n, i, true, Question::Evict(vm.launcher.clone())));
                 }
                 VmAction::Restart => questions.push((n, i, true, Question::Restart(vm.vmi.clone()))),
+                // What blocks is asked about too: the server may see it otherwise.
+                VmAction::Leave if !vm.launcher.uid.is_empty() => {
+                    questions.push((n, i, true, Question::Evict(vm.launcher.clone())));
+                }
                 VmAction::AwaitCondition | VmAction::AwaitMigration | VmAction::AwaitGone | VmAction::Leave => {}
             }
         }
     }
+    let asked = questions.len();
     let mut answers = iter(questions)
         .map(|(n, i, vm, question)| async move {
             let answer = match question {
@@ -61,4 +71,5 @@ pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, a
             (false, Answer::Restart(_)) => {}
         }
     }
+    asked
 }

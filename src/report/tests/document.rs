@@ -375,8 +375,8 @@ impl Write for Full {
 #[test]
 fn what_cannot_be_written_is_told() {
     let mut fanout = crate::report::Fanout::new();
-    fanout.add(Box::new(EventsFile::new(Box::new(Full), jiff::Timestamp::UNIX_EPOCH)));
-    let fold = DocumentFold::new(DocumentKind::DrainResult, jiff::Timestamp::UNIX_EPOCH, serde_json::json!({}));
+    fanout.add(Box::new(EventsFile::new(Box::new(Full), Timestamp::UNIX_EPOCH)));
+    let fold = DocumentFold::new(DocumentKind::DrainResult, Timestamp::UNIX_EPOCH, serde_json::json!({}));
     fanout.add(Box::new(DocumentWriter::new(fold, Format::Json, Box::new(Full))));
     fanout.event(&DrainEvent { seq: 1, elapsed_ms: 0, kind: EventKind::ContactLost });
     fanout.finish();

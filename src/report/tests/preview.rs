@@ -2,7 +2,7 @@ use super::*;
 use crate::report::preview::{Preview, preview};
 
 fn shown(server: &ServerInfo, nodes: &[NodeReport], exit_code: u8, width: Option<usize>) -> String {
-    text(&preview(&Preview { server, nodes, warnings: &[], exit_code, width }))
+    text(&preview(&Preview { server, nodes, notes: &[], warnings: &[], exit_code, width }))
 }
 
 #[test]
@@ -12,7 +12,7 @@ fn pods_behind_a_budget_that_lets_few_go_say_how_many() {
     let said = |pods: Vec<PodRow>| {
         let nodes = [report(Verdict::Clear, 0, Vec::new(), pods)];
         let server = without_kubevirt();
-        let p = Preview { server: &server, nodes: &nodes, warnings: &[], exit_code: 0, width: None };
+        let p = Preview { server: &server, nodes: &nodes, notes: &[], warnings: &[], exit_code: 0, width: None };
         text(&preview(&p))
     };
     assert!(said(vec![slow(0), slow(1)]).contains("2 pods are evicted, 1 at a time (budget shop/web)\n"));
@@ -164,7 +164,8 @@ fn refusals_name_their_flags_and_two_nodes_have_sections() {
         NodeReport { name: "node-1".into(), cordoned_before: true, ..report(Verdict::Refused, 4, Vec::new(), pods) };
     let warnings = ["PersistentVolumes cannot be listed: what depends on them is unknown".to_owned()];
     let nodes = [first, second];
-    let p = Preview { server: &server(), nodes: &nodes, warnings: &warnings, exit_code: 4, width: Some(110) };
+    let p =
+        Preview { server: &server(), nodes: &nodes, notes: &[], warnings: &warnings, exit_code: 4, width: Some(110) };
     insta::assert_snapshot!(text(&preview(&p)), @r"
     Preview of draining node-0, node-1 (nothing was changed)
     context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible
