@@ -243,6 +243,8 @@ impl Machine {
                 continue; // It was never sent.
             }
             let what = if self.cordons[number].set_by_us { "uncordon" } else { "cordon" };
+            // Until somebody looks, it counts as cordoned: that is what has to be undone.
+            self.nodes[number].cordoned_now = true;
             let node = &self.nodes[number].place.node;
             let text = format!("the {what} of {node} was on its way: kubectl get node {node} tells");
             self.core.changed = true;

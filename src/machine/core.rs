@@ -75,6 +75,8 @@ pub(super) struct Core {
     /// True once a POST was sent: something was changed.
     pub(super) changed: bool,
     pub(super) effects: VecDeque<Effect>,
+    /// What is told when a request really goes out: one that a signal or a deadline kept back is not told.
+    announcements: BTreeMap<RequestId, EventKind>,
     pub(super) events: VecDeque<DrainEvent>,
     pub(super) waiting: BTreeMap<RequestId, (usize, Asker, bool)>,
     next_request: u64,
@@ -102,6 +104,7 @@ impl Core {
             silent: false,
             changed: false,
             effects: VecDeque::new(),
+            announcements: BTreeMap::new(),
             events: VecDeque::new(),
             waiting: BTreeMap::new(),
             next_request: 1,
@@ -133,6 +136,20 @@ impl Core {
         id
     }
 
+    /// Tells this event when that request goes out.
+    pub(super) fn announce(&mut self, id: RequestId, event: EventKind) {
+        self.announcements.insert(id, event);
+    }
+
+    /// The next request to send.
+    pub(super) fn next_effect(&mut self, now: Duration) -> Option<Effect> {
+        let effect = self.effects.pop_front()?;
+        if let Some(event) = self.announcements.remove(&effect.id) {
+            self.emit(now, event);
+        }
+        Some(effect)
+    }
+
     /// Who waits for that answer, if anybody still does.
     pub(super) fn answered(&mut self, id: RequestId) -> Option<(usize, Asker)> {
         let (node, asker, slot) = self.waiting.remove(&id)?;
@@ -141,14 +158,17 @@ impl Core {
     }
 
     /// What that node has not sent yet is never sent. Requests of the brake serve all nodes and stay.
-    pub(super) fn drop_unsent(&mut self, node: usize) {
-        let unsent: Vec<RequestId> = self.effects.iter().map(|e| e.id).collect();
-        for id in unsent {
+    pub(super) fn drop_unsent(&mut self, node: usize) -> BTreeSet<RequestId> {
+        let queued: Vec<RequestId> = self.effects.iter().map(|e| e.id).collect();
+        let mut dropped = BTreeSet::new();
+        for id in queued {
             if self.waiting.get(&id).is_some_and(|(n, asker, _)| *n == node && *asker != Asker::Brake) {
                 self.answered(id);
                 self.effects.retain(|e| e.id != id);
+                dropped.insert(id);
             }
         }
+        dropped
     }
 
     /// Reports an event.

@@ -249,13 +249,13 @@ impl VmRun {
                 core.gate.charge(&core.index, &pod);
             }
         }
-        if !self.asked {
-            self.asked = true;
-            let (node, pod) = (place.node.clone(), self.item.launcher.clone());
-            core.emit(now, EventKind::PodEvicting { node, pod, launcher: true });
-        }
         let kind = EffectKind::Evict { pod: self.item.launcher.clone(), grace: None };
-        self.state = State::Evicting(core.send(place.number, Asker::Vm(self.item.vmi.clone()), kind));
+        let id = core.send(place.number, Asker::Vm(self.item.vmi.clone()), kind);
+        if !std::mem::replace(&mut self.asked, true) {
+            let (node, pod) = (place.node.clone(), self.item.launcher.clone());
+            core.announce(id, EventKind::PodEvicting { node, pod, launcher: true });
+        }
+        self.state = State::Evicting(id);
     }
 
     pub(super) fn answer(

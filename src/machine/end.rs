@@ -41,7 +41,7 @@ impl NodeRun {
             Cut::Vanished => Cause::NodeNotReady,
             Cut::Blind => Cause::ServerTrouble,
         };
-        core.drop_unsent(self.place.number);
+        let unsent = core.drop_unsent(self.place.number);
         if cut == Cut::Deadline {
             core.emit(now, EventKind::DeadlineReached { node: self.place.node.clone() });
         }
@@ -54,7 +54,7 @@ impl NodeRun {
             vm.cut(cause, core, &self.place);
         }
         for pod in &mut self.pods {
-            pod.cut(cause);
+            pod.cut(cause, &unsent);
         }
         self.finish(Some(cut), core, now);
     }

@@ -325,7 +325,7 @@ impl Machine {
 
     /// The next request to send, if any.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        self.core.effects.pop_front()
+        self.core.next_effect(self.now)
     }
 
     /// The next event to report, if any.

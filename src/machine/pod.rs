@@ -1,5 +1,6 @@
 //! One pod that is no VM: from its first eviction until it is gone.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::budget::Gate;
@@ -202,26 +203,18 @@ impl PodRun {
             self.state = State::Budget { budget, until: now + BUDGET_FALLBACK };
             return;
         }
-        self.send(pod, core, place, now);
+        self.send(pod, core, place);
     }
 
     fn post_despite_budget(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
         if core.gate.may_probe(&core.index, pod) {
-            self.send(pod, core, place, now);
+            self.send(pod, core, place);
         } else if let State::Budget { until, .. } = &mut self.state {
             *until = now + BUDGET_FALLBACK;
         }
     }
 
-    fn send(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
-        if !self.asked {
-            self.asked = true;
-            core.emit(
-                now,
-                EventKind::PodEvicting { node: place.node.clone(), pod: self.item.pod.clone(), launcher: false },
-            );
-        }
-        // What is left over of a VM keeps its own grace period: its guest may still need it.
+    fn send(&mut self, pod: &PodFacts, core: &mut Core, place: &Place) {
         let grace = core.options.grace_period.filter(|_| pod.role == PodRole::Plain);
         let kind = if self.item.action == PodAction::Delete {
             EffectKind::Delete { pod: self.item.pod.clone(), grace }
@@ -229,7 +222,12 @@ impl PodRun {
             core.gate.charge(&core.index, pod);
             EffectKind::Evict { pod: self.item.pod.clone(), grace }
         };
-        self.state = State::Posting(core.send(place.number, Asker::Pod(self.item.pod.uid.clone()), kind));
+        let id = core.send(place.number, Asker::Pod(self.item.pod.uid.clone()), kind);
+        if !std::mem::replace(&mut self.asked, true) {
+            let (node, pod) = (place.node.clone(), self.item.pod.clone());
+            core.announce(id, EventKind::PodEvicting { node, pod, launcher: false });
+        }
+        self.state = State::Posting(id);
     }
 
     pub(super) fn answer(
@@ -415,9 +413,13 @@ impl PodRun {
     }
 
     /// The deadline or a signal came first: the row says what it was doing.
-    pub(super) fn cut(&mut self, cause: Cause) {
+    pub(super) fn cut(&mut self, cause: Cause, unsent: &BTreeSet<RequestId>) {
         if self.closed().is_some() {
             return;
+        }
+        if matches!(&self.state, State::Posting(id) if unsent.contains(id)) {
+            self.asked = self.patience.was_refused();
+            self.state = State::Ready { after: Duration::ZERO };
         }
         if self.item.row.outcome == PodOutcome::Blocks {
             self.state = State::Closed(Closed::Blocked);

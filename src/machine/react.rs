@@ -121,6 +121,11 @@ pub(super) struct Patience {
 }
 
 impl Patience {
+    /// True once anything was refused.
+    pub(super) fn was_refused(&self) -> bool {
+        self.current.is_some()
+    }
+
     /// Another refusal at `now`; returns true when the bound of its cause is over.
     pub(super) fn refused(&mut self, refusal: &Refusal, now: Duration) -> bool {
         match self.current {

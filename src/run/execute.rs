@@ -45,8 +45,18 @@ pub(super) async fn execute(
         if let Some(exit) = machine.ended() {
             return exit;
         }
+        // A signal that is there already comes before anything is sent; what is sent after that is really sent, so that
+        // what is told of it is true.
+        if let Some(Some(reason)) = signals.next().now_or_never() {
+            machine.handle(Input::Stop(reason), clock.elapsed());
+            continue;
+        }
         while let Some(effect) = machine.poll_effect() {
             in_flight.push(perform(performer.clone(), effect));
+        }
+        if let Some(Some((id, reply))) = in_flight.next().now_or_never() {
+            machine.handle(Input::Answer { id, reply }, clock.elapsed());
+            continue;
         }
         if contact.wants_renewal(clock.elapsed()) {
             renewals.push(renew(performer.clone()));

@@ -46,7 +46,7 @@ fn an_unknown_node() {
     assert_snapshot!(not_found(&["nope"]).text(), @r#"
     ------- stderr -------
     error: node "nope" not found; nothing was changed
-    hint: kubectl get nodes lists them
+    hint: `kubectl get nodes` lists them
     [exit status: 2]
     "#);
 }
@@ -56,7 +56,7 @@ fn one_unknown_node_among_others() {
     assert_snapshot!(not_found(&["node-0", "node-9", "node-1"]).text(), @r#"
     ------- stderr -------
     error: node "node-9" not found; nothing was changed
-    hint: kubectl get nodes lists them
+    hint: `kubectl get nodes` lists them
     [exit status: 2]
     "#);
 }
@@ -82,7 +82,7 @@ fn a_selector_without_a_match() {
     assert_snapshot!(not_found(&["-l", "rack=r7"]).text(), @"
     ------- stderr -------
     error: no node matches -l rack=r7; nothing was changed
-    hint: kubectl get nodes --show-labels shows their labels
+    hint: `kubectl get nodes --show-labels` shows their labels
     [exit status: 2]
     ");
 }

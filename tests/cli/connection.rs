@@ -68,6 +68,7 @@ fn the_server_closes_the_connection() {
     assert_snapshot!(run.text(), @"
     ------- stderr -------
     error: cannot read node node-0: the connection to the API server broke: connection closed before message completed
+    hint: is that the address of an API server (`kubectl config view --minify`)? a proxy may answer in its place
     [exit status: 6]
     ");
 }
@@ -81,6 +82,7 @@ fn the_server_speaks_html() {
     assert_snapshot!(run.text(), @"
     ------- stderr -------
     error: cannot read node node-0: the server's answer could not be read: expected value at line 1 column 1
+    hint: is that the address of an API server (`kubectl config view --minify`)? a proxy may answer in its place
     [exit status: 6]
     ");
 }
@@ -93,7 +95,8 @@ fn a_proxy_answers_with_a_page_of_its_own() {
     assert_eq!(run.code(), 6, "{}", run.text());
     assert_snapshot!(run.text(), @"
     ------- stderr -------
-    error: cannot read node node-0: <html><body>upstream failed</body></html>
+    error: cannot read node node-0: the server answered 502, and not as a Kubernetes API does: <html><body>upstream failed</body></html>
+    hint: is that the address of an API server (`kubectl config view --minify`)? a proxy may answer in its place
     [exit status: 6]
     ");
 }
@@ -123,6 +126,7 @@ fn the_server_speaks_something_else() {
     assert_snapshot!(run.text(), @"
     ------- stderr -------
     error: cannot read node node-0: the connection to the API server broke: invalid HTTP version parsed
+    hint: is that the address of an API server (`kubectl config view --minify`)? a proxy may answer in its place
     [exit status: 6]
     ");
 }

@@ -71,7 +71,6 @@ fn budgets_may_not_be_listed_and_the_drain_goes_on() {
 }
 
 #[test]
-#[ignore = "src/run/drain.rs and src/plan both warn of budgets that cannot be read"]
 fn budgets_that_may_not_be_listed_are_warned_of_once() {
     let cluster = Cluster::scenario("plain");
     cluster.sim.deny(Rule::new("list", "policy", "poddisruptionbudgets"));
@@ -231,7 +230,7 @@ fn only_if_clear() {
     node-0 not drained: refused before anything changed; it is not cordoned
       Blocked (waiting will not clear it):
         ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then add --restart-stale
-    error: the drain would not be clear, and --only-if-clear is given; nothing was changed
+    error: something would block, and --only-if-clear is given; nothing was changed
     hint: --dry-run shows what stands in the way
     [exit status: 4]
     "#);

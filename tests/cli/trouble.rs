@@ -133,7 +133,6 @@ fn a_deadline_does_not_wait_for_the_answer_to_an_eviction() {
 }
 
 #[test]
-#[ignore = "src/machine: the time of a node does not run while its cordon has no answer"]
 fn a_deadline_does_not_wait_for_the_answer_to_a_cordon() {
     unanswered("PATCH", "/nodes");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use safe_drain::event::{Activity, EventKind, StopReason};
-use safe_drain::settings::{OnAbort, RestartStale};
+use safe_drain::settings::RestartStale;
 use safe_drain_sim::{Json, Options, PodSpec, Sim, Vm};
 
 use crate::harness::{drain, secs};
@@ -37,7 +37,6 @@ async fn while_a_cordon_is_on_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "machine: evictions that a signal kept from being sent are told as sent, and their rows have no reason"]
 async fn right_after_the_cordon() {
     let sim = world().deployment("shop", "web", 2).done();
     let run = drain(&sim, "node-0")
@@ -74,17 +73,6 @@ async fn in_the_middle_of_a_migration() {
     run.vm_is("web-1", "pending", "VmEvacuating");
     assert_eq!(run.vm("web-1")["marked"], true, "KubeVirt goes on without us: {run}");
     assert!(run.cordoned("node-0"));
-}
-
-#[tokio::test(start_paused = true)]
-#[ignore = "not built yet: --on-abort=cancel does nothing on a signal or at the deadline"]
-async fn on_abort_cancel_takes_it_back() {
-    let sim = cluster("LiveMigrate").vm("tenant-a", Vm::new("web-1").migration("hang")).done();
-    let run =
-        drain(&sim, "node-0").with(|o| o.on_abort = OnAbort::Cancel).signal(secs(5), StopReason::Interrupt).run().await;
-    run.exits(130);
-    assert!(!run.cordoned("node-0"));
-    assert_eq!(run.asked("PUT", "/evacuate/cancel").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -80,9 +80,12 @@ async fn a_strategy_switch() {
     [   0.0s] VM tenant-a/db-0: shutting down (grace 30s)
     [   0.0s] VM tenant-a/gpu-1: restart accepted
     [   0.0s] VM tenant-a/gpu-1: shutting down (grace 30s)
-    [   0.3s] VM tenant-a/fail-1: migrating
-    [   0.3s] VM tenant-a/hang-1: migrating
-    [   0.3s] VM tenant-a/web-1: migrating
+    [   0.3s] VM tenant-a/fail-1: preparing its target on node-2
+    [   0.3s] VM tenant-a/hang-1: preparing its target on node-1
+    [   0.3s] VM tenant-a/web-1: preparing its target on node-2
+    [   0.3s] VM tenant-a/fail-1: migrating → node-2
+    [   0.3s] VM tenant-a/hang-1: migrating → node-1
+    [   0.3s] VM tenant-a/web-1: migrating → node-2
     [   1.0s] VM tenant-a/db-0: waiting for a node
     [   1.0s] VM tenant-a/gpu-1: waiting for a node
     [   1.3s] VM tenant-a/db-0: starting on node-2
@@ -90,7 +93,8 @@ async fn a_strategy_switch() {
     [   5.6s] VM tenant-a/fail-1: queued (last attempt failed: Live migration is not completed after 150 seconds and has been aborted)
     [   6.6s] VM tenant-a/fail-1: queued, attempt 2
     [  25.6s] VM tenant-a/fail-1: preparing its target, attempt 2
-    [  25.9s] VM tenant-a/fail-1: migrating, attempt 2
+    [  25.9s] VM tenant-a/fail-1: preparing its target on node-2, attempt 2
+    [  25.9s] VM tenant-a/fail-1: migrating → node-2, attempt 2
     [  31.2s] VM tenant-a/fail-1: queued, attempt 2 (last attempt failed: Live migration is not completed after 150 seconds and has been aborted)
     [  32.2s] VM tenant-a/fail-1: queued, attempt 3
     Warning: node-0: its timeout of 1m is over; nothing new is evicted or restarted
@@ -101,7 +105,7 @@ async fn a_strategy_switch() {
       ✓ 4 pods gone; 1 stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
         ? VM tenant-a/fail-1: its migration is queued, attempt 3 (last attempt failed: Live migration is not completed after 150 seconds and has been aborted)
-        ? VM tenant-a/hang-1: it is migrating
+        ? VM tenant-a/hang-1: it is migrating to node-1
       Still on the node (waiting or a second run may clear it):
         ? VM tenant-a/ext-1: its owner has not acted
       Blocked (waiting will not clear it):
@@ -136,7 +140,7 @@ async fn an_interruption() {
     let sim = cluster("LiveMigrate").vm("tenant-a", Vm::new("web-1")).deployment("shop", "cart", 1).done();
     let migrating = |e: &EventKind| matches!(e, EventKind::VmProgressed { progress, .. } if progress.activity == Activity::Migrating);
     let run = drain(&sim, "node-0").signal_when(StopReason::Interrupt, migrating).run().await;
-    insta::assert_snapshot!(run.transcript(), @r"
+    insta::assert_snapshot!(run.transcript(), @"
     node/node-0 cordoned
     evicting pod shop/cart-45c6v26qck-qqvf9
     --- stderr
@@ -144,12 +148,13 @@ async fn an_interruption() {
     [   0.0s] plan for node-0: 1 VM migrates; 1 pod is evicted
     [   0.0s] VM tenant-a/web-1: queued
     [   0.0s] VM tenant-a/web-1: preparing its target
-    [   0.3s] VM tenant-a/web-1: migrating
+    [   0.3s] VM tenant-a/web-1: preparing its target on node-2
+    [   0.3s] VM tenant-a/web-1: migrating → node-2
     Warning: interrupted (Ctrl-C): nothing new is evicted or restarted
 
     node-0 not drained: interrupted after 0s; it stays cordoned
       Still stopping or migrating (goes on by itself):
-        ? VM tenant-a/web-1: it is migrating
+        ? VM tenant-a/web-1: it is migrating to node-2
         ? pod shop/cart-45c6v26qck-qqvf9: accepted, still stopping (grace 30s)
 
     Next:

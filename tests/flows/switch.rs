@@ -53,8 +53,8 @@ async fn server_preview_asks_once_per_pod_and_only_dry() {
     let total = paths.len();
     paths.dedup();
     assert_eq!(paths.len(), total, "each once: {paths:#?}");
-    // Four VMs by eviction, two by restart, four pods; pinned-1 is not asked about: it blocks anyway.
-    assert_eq!(total, 10, "{paths:#?}");
+    // Five VMs by eviction (pinned-1 blocks, which the server confirms), two by restart, four pods.
+    assert_eq!(total, 11, "{paths:#?}");
     for r in asked {
         assert_eq!(
             r.body.as_ref().map_or(0, |b| b.list("/dryRun").len() + b.list("/deleteOptions/dryRun").len()),

@@ -160,12 +160,3 @@ fn left_over_launchers_leave_after_the_vms() {
         (PodAction::Evict, Wave::Infrastructure, PodOutcome::Evicts)
     );
 }
-
-#[test]
-fn what_could_not_be_read_is_said() {
-    let mut world = world().runs(crate::facts::testing::vm("a"), vmi("a"));
-    assert!(planned(&world).warnings.is_empty());
-    world.index.budgets_known = false;
-    world.index.claims = None;
-    assert_eq!(planned(&world).warnings.len(), 2);
-}
