@@ -60,13 +60,14 @@ fn while_the_node_is_cordoned() {
     Warning: interrupted (Ctrl-C): nothing new is evicted or restarted
     Warning: the cordon of node-0 was on its way: kubectl get node node-0 tells
 
-    node-0 not drained: interrupted after 0s; it is not cordoned
+    node-0 not drained: interrupted after 0s; it stays cordoned
         1 pod stays (DaemonSet)
       Still on the node (waiting or a second run may clear it):
         ? pods shop/cart-POD, shop/cart-POD, shop/web-POD and 3 more: their turn did not come
 
     Next:
-      the same command again  to go on; it resumes what has begun
+      the same command again   to go on; it resumes what has begun
+      kubectl uncordon node-0  to give up
     [ended by signal 2]
     ");
 }

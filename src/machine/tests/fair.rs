@@ -68,7 +68,7 @@ impl Fair {
             let facts = NodeFacts { heartbeat: None, ..crate::facts::testing::node(name) };
             cluster = cluster.node(facts);
         }
-        let (mut pods, mut vmis, mut budgets) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut pods, mut guests, mut budgets) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (app, (count, allowed)) in apps.iter().enumerate() {
             let name = format!("app-{app}");
             let mut facts = budget(&name).status(i64::from(*allowed), 20, 20 - i64::from(*allowed), 20);
@@ -113,7 +113,7 @@ impl Fair {
                 cluster = cluster.vm(owner);
             }
             pods.insert(runs_in.key.uid.clone(), runs_in);
-            vmis.insert(name, facts);
+            guests.insert(name, facts);
         }
         let shown = budgets.iter().map(|(k, (b, v))| (k.clone(), (b.allowed.unwrap(), *v))).collect();
         let known = pods.keys().cloned().collect();
@@ -125,7 +125,7 @@ impl Fair {
             number: 0,
             last_shown: BTreeMap::new(),
             pods,
-            vmis,
+            vmis: guests,
             budgets,
             shown,
             charges: BTreeMap::new(),
@@ -174,7 +174,8 @@ impl Fair {
 
     pub(super) fn story(&self) -> String {
         let skip = self.log.len().saturating_sub(60);
-        self.log.iter().skip(skip).map(|l| format!("{}\n", l.chars().take(300).collect::<String>())).collect()
+        let lines: Vec<String> = self.log.iter().skip(skip).map(|l| l.chars().take(300).collect()).collect();
+        lines.join("\n")
     }
 
     fn random(&mut self, below: u64) -> u64 {

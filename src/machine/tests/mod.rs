@@ -1,4 +1,5 @@
 //! Tests of the machine: scripted worlds, in virtual time only.
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names the cases that it is about")]
 
 mod brakes;
 mod budgets;
@@ -89,7 +90,7 @@ impl Rig {
         let index = world.index;
         let mut plan = build(&index, &setup.nodes, &setup.plan, now());
         setup.plan.drained_nodes.extend(setup.nodes.iter().cloned());
-        let consent = Consent::by_flags(setup.consent.clone());
+        let consent = Consent::by_flags(setup.consent);
         for item in plan.nodes.iter_mut().flat_map(|n| &mut n.vms) {
             consent.apply(item);
         }
