@@ -43,9 +43,6 @@ use crate::facts::{Change, Delta, Index, Touched};
 use crate::outcome::NodeReport;
 use crate::plan::Plan;
 
-/// How often KubeVirt's CR is read before the first restart until no VM is restarted at all.
-const CR_READS: u32 = 5;
-
 /// Where the run as a whole is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stage {
@@ -207,7 +204,8 @@ impl Machine {
                 self.core.brake.strategy_confirmed = true;
                 self.touched(&touched, now);
             }
-            Err(Failure::Passing(_)) if self.core.brake.failed_reads + 1 < CR_READS => {
+            // Until the deadline, as for everything that may pass.
+            Err(Failure::Passing(_)) => {
                 self.core.brake.failed_reads += 1;
                 self.core.brake.read_again = Some(now + retry::delay(self.core.brake.failed_reads, "kubevirt"));
             }

@@ -7,9 +7,18 @@ use super::node::NodeRun;
 use super::pod::PodRun;
 use super::vm::VmRun;
 use crate::facts::PodFacts;
+use crate::outcome::Cause;
 use crate::plan::VmItem;
 
+/// How long a launcher may be known before its VMI is: the two are watched apart.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
+
 impl NodeRun {
+    /// When a launcher without a VMI counts as an orphan.
+    pub(super) fn unclear_until(&self) -> Option<Duration> {
+        self.unclear.values().min().map(|since| *since + ORPHAN_PATIENCE)
+    }
+
     /// Pods on the node that the plan does not know.
     pub(super) fn newcomers(&mut self, core: &mut Core, now: Duration) {
         let unknown: Vec<PodFacts> = core
@@ -24,6 +33,7 @@ impl NodeRun {
             })
             .cloned()
             .collect();
+        self.unclear.retain(|uid, _| unknown.iter().any(|pod| pod.key.uid == *uid));
         if unknown.is_empty() {
             return;
         }
@@ -37,11 +47,17 @@ impl NodeRun {
             }
             let Some(plan) = &plan else { continue };
             if let Some(item) = plan.pods.iter().find(|i| i.pod.uid == uid) {
+                let orphan = item.row.cause == Some(Cause::OrphanLauncher);
+                if orphan && now < *self.unclear.entry(uid.clone()).or_insert(now) + ORPHAN_PATIENCE {
+                    continue;
+                }
+                self.unclear.remove(&uid);
                 let mut run = PodRun::new(item.clone());
                 run.late = true;
                 self.adopt_pod(run, core);
                 self.step_pod(self.pods.len() - 1, core, now);
             } else if let Some(item) = plan.vms.iter().find(|i| i.launcher.uid == uid) {
+                self.unclear.remove(&uid);
                 self.launcher_came(item, core, now);
             } else {
                 self.ignored.insert(uid);

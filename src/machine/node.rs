@@ -62,6 +62,8 @@ pub(super) struct NodeRun {
     /// Numbers of the pods by controller (UID).
     pub(super) owners: BTreeMap<String, Vec<usize>>,
     pub(super) ignored: BTreeSet<String>,
+    /// Launchers (by UID) whose VMI is not known, since when.
+    pub(super) unclear: BTreeMap<String, Duration>,
     pub(super) warnings: Vec<String>,
     /// Since when it looks as if its cordon were gone, and whether that was said.
     schedulable: Option<(Duration, bool)>,
@@ -90,6 +92,7 @@ impl NodeRun {
             by_vm: BTreeMap::new(),
             owners: BTreeMap::new(),
             ignored: BTreeSet::new(),
+            unclear: BTreeMap::new(),
             warnings: Vec::new(),
             schedulable: None,
             relists: 0,
@@ -215,7 +218,7 @@ impl NodeRun {
         for number in vms {
             self.vms[number].step(core, &self.place, now);
         }
-        if unknown {
+        if unknown || !(self.unclear.is_empty() || touched.vms.is_empty()) {
             self.newcomers(core, now);
         }
     }
@@ -271,6 +274,9 @@ impl NodeRun {
             return;
         }
         self.watch_cordon(core, now);
+        if self.unclear_until().is_some_and(|t| t <= now) {
+            self.newcomers(core, now);
+        }
         for number in 0..self.vms.len() {
             let vm = &self.vms[number];
             if vm.state == VmState::Queued || vm.wake().is_some_and(|t| t <= now) {
@@ -307,11 +313,12 @@ impl NodeRun {
     /// True while something on the node is open.
     pub(super) fn is_held(&self, core: &Core) -> bool {
         let wait_blocked = core.options.wait_blocked;
-        self.closings().any(|closed| match closed {
-            None => true,
-            Some(Closed::Blocked) => wait_blocked,
-            Some(Closed::Left | Closed::Kept | Closed::Pending) => false,
-        })
+        !self.unclear.is_empty()
+            || self.closings().any(|closed| match closed {
+                None => true,
+                Some(Closed::Blocked) => wait_blocked,
+                Some(Closed::Left | Closed::Kept | Closed::Pending) => false,
+            })
     }
 
     fn end_if_closed(&mut self, core: &mut Core, now: Duration) {
@@ -372,6 +379,11 @@ impl NodeRun {
         let pods = self.pods.iter().filter(move |p| p.item.wave <= turn).filter_map(PodRun::wake);
         let deadline = self.is_running().then_some(self.place.deadline);
         let echo = self.schedulable.filter(|(_, said)| !said).map(|(since, _)| since + CORDON_ECHO);
-        vms.chain(pods).chain([self.relist_after]).chain(echo).filter(move |_| running).chain(deadline)
+        vms.chain(pods)
+            .chain([self.relist_after])
+            .chain(echo)
+            .chain(self.unclear_until())
+            .filter(move |_| running)
+            .chain(deadline)
     }
 }

@@ -131,7 +131,6 @@ async fn kubevirt_without_its_object_offers_no_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "machine: a launcher that is seen a moment before its VMI counts as an orphan, and stays blocked"]
 async fn a_vm_that_was_started_while_the_drain_runs_needs_consent_too() {
     let sim = Sim::new(Options { eviction_strategy: None, ..Options::default() })
         .world()

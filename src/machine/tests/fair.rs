@@ -174,8 +174,7 @@ impl Fair {
 
     pub(super) fn story(&self) -> String {
         let skip = self.log.len().saturating_sub(60);
-        let lines: Vec<String> = self.log.iter().skip(skip).map(|l| l.chars().take(300).collect()).collect();
-        lines.join("\n")
+        self.log.range(skip..).map(|l| l.chars().take(300).collect()).collect::<Vec<String>>().join("\n")
     }
 
     fn random(&mut self, below: u64) -> u64 {
