@@ -103,7 +103,7 @@ impl Consent {
     /// is left alone and blocks. True if its action may be done.
     pub fn apply(&self, item: &mut VmItem) -> bool {
         if let Some(kind) = item.consent.filter(|kind| !self.allows(*kind, &item.vmi_uid)) {
-            deny(item, kind, Cell::Stays);
+            deny(item, kind, Cell::Stays, self.options);
             return false;
         }
         !refuse_data_loss(item)
@@ -193,7 +193,7 @@ pub fn settle(plan: &mut Plan, options: &ConsentOptions) -> Decision {
     for (n, node) in plan.nodes.iter_mut().enumerate() {
         for (v, item) in node.vms.iter_mut().enumerate() {
             match item.consent.map(|kind| (kind, cell(kind, options))) {
-                Some((kind, cell @ (Cell::Stays | Cell::Refused))) => deny(item, kind, cell),
+                Some((kind, cell @ (Cell::Stays | Cell::Refused))) => deny(item, kind, cell, *options),
                 Some((_, Cell::Ask)) => {
                     if !refuse_data_loss(item) {
                         pending.push((n, v));
@@ -211,7 +211,7 @@ pub fn settle(plan: &mut Plan, options: &ConsentOptions) -> Decision {
         for (n, v) in pending {
             let item = &mut plan.nodes[n].vms[v];
             if let Some(kind) = item.consent {
-                deny(item, kind, Cell::Stays);
+                deny(item, kind, Cell::Stays, *options);
             }
         }
         return Decision::Refuse(refusals);
@@ -230,11 +230,11 @@ pub fn grant(plan: &mut Plan, question: &Question, options: &ConsentOptions) -> 
 }
 
 /// Applies any other answer: the VMs that it was about are refused, and so is the command.
-pub fn decline(plan: &mut Plan, question: &Question) {
+pub fn decline(plan: &mut Plan, question: &Question, options: &ConsentOptions) {
     let asked: Vec<AskedVm> = question.asked().collect();
     for item in items(plan).filter(|i| asked.iter().any(|a| a.vmi_uid == i.vmi_uid)) {
         if let Some(kind) = item.consent {
-            deny(item, kind, Cell::Refused);
+            deny(item, kind, Cell::Refused, *options);
         }
     }
 }
@@ -252,13 +252,24 @@ fn flags(kind: ConsentKind) -> &'static [&'static str] {
     }
 }
 
+/// True for a flag that is on the command line already: nobody need add it.
+fn is_given(flag: &str, options: ConsentOptions) -> bool {
+    match flag {
+        "--restart-stale" => options.restart_stale == RestartStale::Always,
+        "--allow-vm-down" => options.allow_vm_down,
+        _ => false,
+    }
+}
+
 /// Rewrites an item that may not have its way. What an eviction would refuse anyway keeps that cause; only a refused
 /// command, or an eviction that nobody allowed, is for want of consent.
-fn deny(item: &mut VmItem, kind: ConsentKind, cell: Cell) {
+fn deny(item: &mut VmItem, kind: ConsentKind, cell: Cell, options: ConsentOptions) {
     if item.action == VmAction::Leave {
         return;
     }
-    let mut needs = flags(kind).to_vec();
+    let missing: Vec<&str> = flags(kind).iter().filter(|flag| !is_given(flag, options)).copied().collect();
+    // Where `ask` refuses it, all of them are given, and still they are what it takes.
+    let mut needs = if missing.is_empty() { flags(kind).to_vec() } else { missing };
     needs.extend(item.row.needs.iter().filter(|flag| !needs.contains(flag)).copied().collect::<Vec<_>>());
     item.action = VmAction::Leave;
     item.budgets.clear();

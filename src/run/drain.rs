@@ -67,10 +67,9 @@ pub(super) async fn drain(options: DrainOptions, invocation: &Invocation, termin
     let exit = connected(options, invocation, &terminal, &mut session).await;
     session.reporter.finish();
     // Who reads the result must not take a part of it for the whole.
-    for text in session.reporter.trouble() {
-        terminal.fail(&CliError::new(ErrorKind::Failed, text));
-    }
-    exit
+    let trouble = session.reporter.trouble();
+    let told = trouble.into_iter().map(|text| terminal.fail(&CliError::new(ErrorKind::Failed, text)));
+    ExitCode::of_all(std::iter::once(exit).chain(told))
 }
 
 async fn connected(
@@ -351,7 +350,7 @@ async fn settle_and_execute(
                 answer = put(&mut world.asker, world.connection.context.as_ref(), world.width, &question) => answer,
             };
             if answered != "y" && answered != "Y" {
-                decline(&mut prepared.plan, &question);
+                decline(&mut prepared.plan, &question, &consent_options);
                 emit_consent(options, Consented::Declined, session);
                 session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
                 let error = CliError::new(ErrorKind::Refused, "not confirmed; nothing was changed")

@@ -149,6 +149,8 @@ fn what_stays_says_which_flags_would_help() {
     assert_eq!((item.waiting_helps, item.remedy.as_deref()), (Some(false), Some("add --restart-stale")));
     let (plan, _, _) = settled(ConsentKind::RestartDown, none);
     assert_eq!(vm_of(&plan, "x").row.needs, ["--restart-stale", "--allow-vm-down"]);
+    let (plan, _, _) = settled(ConsentKind::RestartDown, ConsentOptions { restart_stale: Always, ..none });
+    assert_eq!(vm_of(&plan, "x").row.remedy.as_deref(), Some("add --allow-vm-down"), "the other one is given");
     let (plan, decision, _) = settled(ConsentKind::EvictDown, none);
     assert_eq!(vm_of(&plan, "x").row.needs, ["--allow-vm-down"]);
     assert_eq!(vm_of(&plan, "x").row.cause, Some(Cause::ConsentMissing));
@@ -221,7 +223,7 @@ fn a_plan_with_more_than_was_shown_is_cut_to_it() {
 fn a_no_refuses_the_command() {
     for kind in [ConsentKind::Restart, ConsentKind::RestartDown, ConsentKind::EvictDown] {
         let (mut plan, question) = asked(&with(kind));
-        decline(&mut plan, &question);
+        decline(&mut plan, &question, &ConsentOptions::default());
         assert_eq!(vm_of(&plan, "x").row.cause, Some(Cause::ConsentMissing));
         assert_eq!(vm_of(&plan, "ok").action, VmAction::Migrate);
         assert_eq!(would_exit(&plan), 4);
