@@ -30,7 +30,7 @@ pub mod words;
 mod tests;
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::event::DrainEvent;
@@ -106,6 +106,8 @@ pub struct Streams {
     pub stderr_color: bool,
     /// True if stderr is a terminal.
     pub stderr_is_terminal: bool,
+    /// The first error of writing data; [`None`] at the start.
+    pub lost: Option<io::Error>,
 }
 
 impl fmt::Debug for Streams {
@@ -119,11 +121,18 @@ impl fmt::Debug for Streams {
 }
 
 impl Streams {
-    /// Writes what a fold gave. A reader that went away (`| head`) must not end a drain: errors are dropped.
+    /// Writes what a fold gave. Nothing that fails here may end a drain: lost data are told at the end.
     fn write(&mut self, output: &human::Output) {
-        let _ = self.stdout.write_all(style::page(&output.stdout, self.stdout_color).as_bytes());
-        let _ = self.stdout.flush();
+        let data = style::page(&output.stdout, self.stdout_color);
+        let written = self.stdout.write_all(data.as_bytes()).and_then(|()| self.stdout.flush());
+        self.lost = self.lost.take().or(written.err());
         let _ = self.stderr.write_all(style::page(&output.stderr, self.stderr_color).as_bytes());
         let _ = self.stderr.flush();
+    }
+
+    /// What is told of lost data; a reader that went away (`| head`) has lost nothing.
+    fn trouble(&self) -> Vec<String> {
+        let lost = self.lost.iter().filter(|e| e.kind() != io::ErrorKind::BrokenPipe);
+        lost.map(|e| format!("the output on stdout is incomplete: {e}")).collect()
     }
 }

@@ -38,4 +38,8 @@ impl Reporter for Plain {
     }
 
     fn finish(&mut self) {}
+
+    fn trouble(&self) -> Vec<String> {
+        self.streams.trouble()
+    }
 }

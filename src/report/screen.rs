@@ -180,6 +180,10 @@ impl Reporter for Screen {
     fn finish(&mut self) {
         self.clear();
     }
+
+    fn trouble(&self) -> Vec<String> {
+        self.streams.trouble()
+    }
 }
 
 impl Drop for Screen {

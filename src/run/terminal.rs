@@ -48,6 +48,7 @@ impl Terminal {
             stdout_color: use_color(choice, &self.color, self.stdout),
             stderr_color: use_color(choice, &self.color, self.stderr),
             stderr_is_terminal: self.stderr,
+            lost: None,
         }
     }
 

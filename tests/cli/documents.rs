@@ -156,6 +156,17 @@ fn a_document_that_cannot_be_written_does_not_end_the_drain() {
     let cluster = Cluster::scenario("plain");
     let mut command = cluster.tool(&["node-0", "-o", "json"]);
     let status = command.stdout(full).stderr(std::process::Stdio::null()).status().unwrap();
-    assert!(status.code().is_some(), "{status:?}");
+    assert_eq!(status.code(), Some(1), "all went well, but who reads the document does not have it");
     assert_eq!(cluster.evictions(), 6);
+}
+
+#[test]
+fn lines_that_cannot_be_written_are_told() {
+    let Ok(full) = File::options().write(true).open("/dev/full") else { return };
+    let cluster = Cluster::scenario("plain");
+    let mut command = cluster.tool(&["node-0", "--dry-run"]);
+    let output = command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the output on stdout is incomplete"), "{stderr}");
 }

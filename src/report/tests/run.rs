@@ -109,6 +109,7 @@ fn play(options: HumanOptions, events: &[DrainEvent]) -> String {
         stdout_color: false,
         stderr_color: false,
         stderr_is_terminal: false,
+        lost: None,
     };
     let mut reporter = Fanout::new();
     reporter.add(Box::new(Plain::new(Human::new(options), streams)));

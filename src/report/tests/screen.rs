@@ -75,6 +75,7 @@ fn screen(term: &InMemoryTerm, stdout: &Sink) -> Screen {
         stdout_color: false,
         stderr_color: false,
         stderr_is_terminal: true,
+        lost: None,
     };
     let options = HumanOptions { detail: Detail::BesideScreen, ..HumanOptions::default() };
     let target = ProgressDrawTarget::term_like(Box::new(term.clone()));

@@ -88,6 +88,7 @@ impl Told {
             stdout_color: false,
             stderr_color: false,
             stderr_is_terminal: false,
+            lost: None,
         };
         let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
         let fold = DocumentFold::new(kind, clock.started_at(), json!({}));
