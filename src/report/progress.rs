@@ -145,7 +145,7 @@ impl Progress {
             EventKind::PodGone { pod, how: PodExit::Skipped, launcher: false, .. } => {
                 self.change(&pod.uid, format!("pod {pod} is no longer waited for"))
             }
-            EventKind::PodBlocked { row, .. } => self.pod_blocked(row),
+            EventKind::PodBlocked { node, row } => self.pod_blocked(node, row),
             EventKind::VmProgressed { vm, progress, .. } => self.vm_progressed(vm, progress),
             EventKind::VmRestarting { vm, .. } => {
                 self.change(&format!("vm {vm}"), format!("VM {vm}: restart accepted"))
@@ -191,7 +191,12 @@ impl Progress {
         if known { Vec::new() } else { self.change(&pod.uid, format!("pod {pod} waits: {}", plain(because))) }
     }
 
-    fn pod_blocked(&mut self, row: &PodRow) -> Vec<(Weight, Line)> {
+    /// Pods that block for one reason share a line too: the summary names them all.
+    fn pod_blocked(&mut self, node: &str, row: &PodRow) -> Vec<(Weight, Line)> {
+        let cause = row.cause.unwrap_or(Cause::ServerTrouble);
+        if !self.waits.insert((node.to_owned(), cause, format!("blocks: {}", row.because))) {
+            return Vec::new();
+        }
         let text = reasoned(&format!("pod {} blocks", row.display_name()), &pod_because(row), None);
         self.changed(&row.uid, &text).then_some((Weight::Notice, text)).into_iter().map(line).collect()
     }

@@ -259,8 +259,8 @@ fn place(row: &VmRow) -> String {
     match &row.node_after {
         Some(node) => {
             // Who restarted it for a new strategy wants to see that it has it.
-            let promised =
-                row.strategy_fresh.as_ref().filter(|_| row.stale == Some(true) && row.outcome == VmOutcome::Restarts);
+            let kept = row.stale == Some(true) && row.cause != Some(Cause::StrategyMismatch);
+            let promised = row.strategy_fresh.as_ref().filter(|_| kept && row.outcome == VmOutcome::Restarts);
             let with = promised.map_or_else(String::new, |strategy| format!(" ({strategy})"));
             format!("{} → {node}{with}", row.display_name())
         }
@@ -342,8 +342,12 @@ fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
     let began = nodes.iter().filter(|n| n.verdict != Verdict::NotStarted);
     let off = began.flat_map(|n| &n.vms).filter(|v| v.outcome == VmOutcome::StaysOff);
     let (startable, alone): (Vec<&VmRow>, Vec<&VmRow>) = off.partition(|v| has_vm(v));
-    let start =
-        |v: &&VmRow| (format!("virtctl start {} -n {}", v.name, v.namespace), "it stays off until then".to_owned());
+    // Not every run strategy takes a start request: the row knows what does bring it back.
+    let start = |v: &&VmRow| {
+        let own = v.remedy.clone().filter(|remedy| !remedy.contains('`'));
+        let start = own.unwrap_or_else(|| format!("virtctl start {} -n {}", v.name, v.namespace));
+        (start, "it stays off until then".to_owned())
+    };
     let note = |v: &&VmRow| format!("{} has no VirtualMachine that could start it: create it again.", v.display_name());
     (startable.iter().map(start).collect(), alone.iter().map(note).collect())
 }

@@ -249,3 +249,28 @@ fn lost_contact_says_that_the_state_is_old() {
       tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
     ");
 }
+
+#[test]
+fn a_promise_that_was_not_kept_is_not_repeated() {
+    let row = |cause| VmRow {
+        cause,
+        stale: Some(true),
+        strategy_fresh: Some(Strategy::LiveMigrateIfPossible),
+        ..moved("db-0", VmOutcome::Restarts, "node-1")
+    };
+    let shown = |cause| shown(&[result(Verdict::Drained, 0, vec![row(cause)], vec![])], true);
+    assert!(shown(None).contains("node-1 (LiveMigrateIfPossible)"));
+    assert!(!shown(Some(Cause::StrategyMismatch)).contains("LiveMigrateIfPossible"));
+}
+
+#[test]
+fn what_brings_a_vm_back_is_what_its_run_strategy_takes() {
+    let once = VmRow {
+        run_strategy: Some("Once".into()),
+        remedy: Some("kubectl delete vmi legacy-1 -n tenant-a".into()),
+        ..vm("legacy-1", VmOutcome::StaysOff, "")
+    };
+    let text = shown(&[result(Verdict::Drained, 0, vec![once], vec![])], true);
+    assert!(text.contains("kubectl delete vmi legacy-1 -n tenant-a  it stays off"), "{text}");
+    assert!(!text.contains("virtctl start"), "Once takes no start request: {text}");
+}
