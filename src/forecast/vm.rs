@@ -130,6 +130,20 @@ pub fn in_motion(index: &Index, vmi: &VmiFacts) -> bool {
     vmi.is_migrating() || index.migrations_of(&vmi.key).iter().any(|m| !m.is_final())
 }
 
+/// True while a migration that has not ended has this node as its target. A VMIM names its nodes only when it is over;
+/// until then the VMI's own state of it does.
+fn arrives(ctx: &VmContext<'_>) -> bool {
+    let here = |target: &Option<String>| target.as_deref() == Some(ctx.node);
+    let state = ctx.vmi.migration.as_ref();
+    let of_state = |uid: &str| state.is_some_and(|s| s.migration_uid.as_deref() == Some(uid) && here(&s.target_node));
+    (ctx.vmi.is_migrating() && state.is_some_and(|s| here(&s.target_node)))
+        || ctx
+            .index
+            .migrations_of(&ctx.vmi.key)
+            .iter()
+            .any(|m| !m.is_final() && (here(&m.target_node) || of_state(&m.uid)))
+}
+
 /// Forecasts one VM. The first clause that fits decides.
 pub fn forecast(ctx: &VmContext<'_>) -> VmForecast {
     let known = strategies(ctx.vmi, ctx.vm, &ctx.index.kubevirt());
@@ -162,6 +176,10 @@ fn decide(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
         return external(ctx);
     }
     let marked = vmi.marked.as_deref() == Some(ctx.node);
+    if !marked && arrives(ctx) {
+        let because = "the migration that brought it here has not ended";
+        return VmForecast::waits(VmAction::AwaitMigration, Cause::VmMigrationTarget, because);
+    }
     if in_motion(ctx.index, vmi) {
         return resume(ctx, marked, now);
     }

@@ -3,7 +3,7 @@
 use crate::facts::testing::{
     NS, World, ago, budget, claim_on, labels, launcher, migration, node, now, tolerates, vm, vmi, world,
 };
-use crate::facts::{Key, RunStrategy, Strategy, VmFacts, VmVolumeSource, VmiFacts, VmiOwner};
+use crate::facts::{Key, MigrationState, RunStrategy, Strategy, VmFacts, VmVolumeSource, VmiFacts, VmiOwner};
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::{ConsentKind, PlanOptions, VmAction, VmItem, forecast_vm};
 
@@ -22,6 +22,20 @@ fn with_options(world: &World, name: &str, options: &PlanOptions) -> VmItem {
 fn runs(vm: VmFacts, vmi: VmiFacts) -> VmItem {
     let name = vm.key.name.clone();
     item(&world().runs(vm, vmi), &name)
+}
+
+/// A migration whose transfer is over.
+fn came_to(node: &str) -> MigrationState {
+    MigrationState {
+        migration_uid: None,
+        source_node: Some("node-1".into()),
+        target_node: Some(node.into()),
+        started: Some(ago(20)),
+        ended: Some(ago(1)),
+        completed: true,
+        failed: false,
+        failure_reason: None,
+    }
 }
 
 fn says(item: &VmItem) -> (VmAction, Option<ConsentKind>, VmOutcome, Option<Cause>) {
@@ -209,6 +223,17 @@ fn waits() {
 
     let found = runs(vm("a"), vmi("a").with(|v| v.node = Some("node-1".into())));
     assert_eq!(says(&found), (VmAction::AwaitMigration, None, VmOutcome::Waits, Some(Cause::VmMigrationTarget)));
+
+    // It runs here already, and the VMIM has not said its last word.
+    let arriving = |phase: &str| {
+        let mut incoming = migration("a", phase);
+        incoming.target_node = None;
+        let state = MigrationState { migration_uid: Some(incoming.uid.clone()), ..came_to("node-0") };
+        item(&world().runs(vm("a"), vmi("a").with(|v| v.migration = Some(state))).migration(incoming), "a")
+    };
+    let waits = (VmAction::AwaitMigration, None, VmOutcome::Waits, Some(Cause::VmMigrationTarget));
+    assert_eq!(says(&arriving("Running")), waits);
+    assert_eq!(arriving("Succeeded").action, VmAction::Migrate);
 
     let found = runs(vm("a"), vmi("a").with(|v| v.deleting = true));
     assert_eq!(says(&found), (VmAction::AwaitGone, None, VmOutcome::Returns, Some(Cause::Stopping)));
