@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::{BudgetFacts, Index, Key, PodFacts, UnhealthyPolicy};
-use crate::forecast::budget::ignores_budgets;
+use crate::forecast::budget::{BudgetForecast, ignores_budgets, one_budget};
 use crate::outcome::Cause;
 
 /// May an eviction go out now?
@@ -122,4 +122,19 @@ fn counting<'a>(index: &'a Index, pod: &'a PodFacts) -> impl Iterator<Item = &'a
                 || budget.desired.zip(budget.healthy).is_some_and(|(d, h)| d > 0 && h >= d));
         asked && !unready_goes
     })
+}
+
+/// A budget that counts the pod.
+pub(super) fn first_budget(index: &Index, uid: &str) -> Option<Key> {
+    index.budgets_of(index.pod(uid)?).next().map(|b| b.key.clone())
+}
+
+/// Why that budget need not be waited for, and what helps: as it stands it can never allow it. An unready pod is left to
+/// the server: it may become ready.
+pub(super) fn can_never(index: &Index, pod: &PodFacts, budget: &Key) -> Option<(Cause, String, String)> {
+    let facts = index.budget(budget).filter(|_| pod.ready)?;
+    match one_budget(pod, facts) {
+        BudgetForecast::Never { cause, why, remedy } => Some((cause, why, remedy)),
+        BudgetForecast::AllowedNow | BudgetForecast::AfterRecovery { .. } | BudgetForecast::Unknown => None,
+    }
 }

@@ -69,6 +69,8 @@ pub(super) struct Core {
     pub(super) decider: Decider,
     pub(super) gate: BudgetGate,
     pub(super) brake: Brake,
+    /// VMIs of replica sets by UID, and the UID of the one that each makes up for.
+    pub(super) successors: BTreeMap<String, String>,
     pub(super) started_at: Timestamp,
     /// True once nothing may be sent any more.
     pub(super) silent: bool,
@@ -100,6 +102,7 @@ impl Core {
             decider,
             gate: BudgetGate::default(),
             brake: Brake::default(),
+            successors: BTreeMap::new(),
             started_at,
             silent: false,
             changed: false,

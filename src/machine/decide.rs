@@ -249,6 +249,7 @@ impl VmRun {
                 core.gate.charge(&core.index, &pod);
             }
         }
+        self.note_siblings(core);
         let kind = EffectKind::Evict { pod: self.item.launcher.clone(), grace: None };
         let id = core.send(place.number, Asker::Vm(self.item.vmi.clone()), kind);
         if !std::mem::replace(&mut self.asked, true) {
@@ -286,6 +287,8 @@ impl VmRun {
                 self.shutting_down(now, core, place, now);
             }
             Reaction::Gone => {
+                // Not by our doing: what its replica set made instead may have come before.
+                self.siblings = self.siblings.take().filter(|_| self.acted);
                 self.state = State::ShuttingDown { since: now };
                 self.shutting_down(now, core, place, now);
             }

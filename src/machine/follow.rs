@@ -200,12 +200,17 @@ impl VmRun {
 
     pub(super) fn shutting_down(&mut self, since: Duration, core: &mut Core, place: &Place, now: Duration) {
         self.state = State::ShuttingDown { since };
+        if self.awaits_replica() {
+            // Its replica set need not wait for its end: what comes is its successor from the start.
+            self.successor(core);
+        }
         if !self.has_left(core, place) {
             let detail = Some(format!("grace {}s", self.item.grace.as_secs()));
             return self.show(core, place, Activity::ShuttingDown, None, detail, now);
         }
-        // What stays off is done; so is a replica set's VMI, which comes back under another name.
-        let done = matches!(self.item.row.outcome, VmOutcome::StaysOff | VmOutcome::DownUntilNode) || !self.item.has_vm;
+        // What stays off is done; so is what somebody else ended whom no VM starts again.
+        let ends = !self.item.has_vm && self.siblings.is_none();
+        let done = matches!(self.item.row.outcome, VmOutcome::StaysOff | VmOutcome::DownUntilNode) || ends;
         if done {
             return self.close(Closed::Left, core, place, now);
         }
@@ -224,7 +229,7 @@ impl VmRun {
         self.await_new(since, outcome, core, place, now);
     }
 
-    /// Waits until another VMI of the name runs on another node.
+    /// Waits until the VMI that takes its place runs on another node.
     pub(super) fn await_new(
         &mut self,
         since: Duration,
@@ -234,8 +239,7 @@ impl VmRun {
         now: Duration,
     ) {
         let deadline = since + self.item.grace + RESTART_BOUND;
-        let new = core.index.vmi(&self.item.vmi).filter(|v| v.uid != self.item.vmi_uid).cloned();
-        let Some(new) = new else {
+        let Some(new) = self.successor(core) else {
             if self.item.has_vm && core.index.vm(&self.item.vmi).is_none() && self.has_left(core, place) {
                 return self.is_deleted(core, place, now);
             }
@@ -272,7 +276,10 @@ impl VmRun {
                 row.waiting_helps = None;
                 row.remedy = None;
                 row.needs.clear();
-                row.because = format!("runs on {node}");
+                row.because = match &new.key {
+                    key if *key == self.item.vmi => format!("runs on {node}"),
+                    key => format!("{} took its place on {node}", key.name),
+                };
                 if let Some(strategy) = &new.strategy {
                     let _ = write!(row.because, " with {strategy}");
                 }
@@ -333,7 +340,11 @@ impl VmRun {
         row.outcome = VmOutcome::Down;
         row.waiting_helps = Some(false);
         row.because = because;
-        row.remedy = Some(format!("kubectl describe vmi {} -n {}", self.item.vmi.name, self.item.vmi.namespace));
+        let (name, namespace) = (&self.item.vmi.name, &self.item.vmi.namespace);
+        row.remedy = Some(match row.owner.as_ref().filter(|_| self.siblings.is_some() && row.new_vmi_uid.is_none()) {
+            Some(set) => format!("kubectl describe vmirs {} -n {namespace}", set.name),
+            None => format!("kubectl describe vmi {name} -n {namespace}"),
+        });
         self.close(Closed::Left, core, place, now);
     }
 }

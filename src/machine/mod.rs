@@ -21,6 +21,7 @@ mod pod;
 mod react;
 mod restart;
 mod retry;
+mod successor;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -70,16 +70,22 @@ impl NodeRun {
     fn predecessor(&self, pod: &PodFacts) -> Option<usize> {
         let owner = pod.owner.as_ref()?;
         let same = self.owners.get(&owner.uid)?;
-        same.iter().copied().find(|number| {
+        let gone = same.iter().copied().filter(|number| {
             let run = &self.pods[*number];
-            run.evicted_by_us() && (pod.tolerates_cordon || run.late)
-        })
+            run.evicted_by_us() && !run.has_successor() && (pod.tolerates_cordon || run.late)
+        });
+        // A StatefulSet gives the name again.
+        gone.min_by_key(|number| self.pods[*number].item.pod.name != pod.key.name)
     }
 
     /// A launcher of that VM runs here that was not known.
     fn launcher_came(&mut self, item: &VmItem, core: &mut Core, now: Duration) {
         let uid = item.launcher.uid.clone();
-        let number = if let Some(number) = self.by_vm.get(&item.vmi).copied() {
+        let replaces = |vm: &VmRun| core.successors.get(&item.vmi_uid) == Some(&vm.item.vmi_uid);
+        let number = if let Some(number) = self.vms.iter().position(replaces) {
+            self.by_launcher.insert(uid, number);
+            number
+        } else if let Some(number) = self.by_vm.get(&item.vmi).copied() {
             self.by_launcher.insert(uid, number);
             let known = &mut self.vms[number];
             if known.item.vmi_uid != item.vmi_uid && !known.has_acted() {

@@ -210,6 +210,7 @@ impl NodeRun {
         for (number, vm) in self.vms.iter().enumerate() {
             let concerned = (!touched.budgets.is_empty() && vm.blocked_by_budgets())
                 || (!touched.nodes.is_empty() && vm.blocked_by_nodes())
+                || (!touched.vms.is_empty() && vm.awaits_replica())
                 || (touched.kubevirt && vm.closed() == Some(Closed::Blocked));
             if concerned {
                 vms.insert(number);
@@ -246,6 +247,8 @@ impl NodeRun {
     fn vanished(&mut self, core: &mut Core, now: Duration) {
         let text = format!("node {} was deleted during the drain", self.place.node);
         core.emit(now, EventKind::Noted { warning: true, text });
+        // Nothing is left to uncordon.
+        (self.cordoned_before, self.cordoned_now) = (false, false);
         self.cut(Cut::Vanished, core, now);
     }
 

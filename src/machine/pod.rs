@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::budget::Gate;
+use super::budget::{Gate, can_never, first_budget};
 use super::core::{Asker, Core};
 use super::node::Place;
 use super::react::{Patience, Reaction, because, blocked_retry, react};
@@ -11,7 +11,6 @@ use super::types::{EffectKind, Failure, RequestId};
 use crate::answer::EvictionAnswer;
 use crate::event::{EventKind, PodExit};
 use crate::facts::{Key, PodFacts, PodRole};
-use crate::forecast::budget::{BudgetForecast, one_budget};
 use crate::outcome::{Cause, PodOutcome};
 use crate::plan::{PodAction, PodItem, Wave};
 
@@ -130,6 +129,10 @@ impl PodRun {
         self.ours && matches!(self.state, State::Stopping | State::Closed(Closed::Left))
     }
 
+    pub(super) fn has_successor(&self) -> bool {
+        self.successor.is_some() || self.item.row.outcome == PodOutcome::Returned
+    }
+
     pub(super) fn wake(&self) -> Option<Duration> {
         match self.state {
             State::Ready { after } => Some(after),
@@ -186,16 +189,19 @@ impl PodRun {
 
     fn post(&mut self, pod: &PodFacts, core: &mut Core, place: &Place, now: Duration) {
         // A deletion asks no budget; an eviction never exceeds what the last status allows.
-        let given_up = core.index.budgets_of(pod).find_map(|b| core.gate.given_up(&b.key));
+        let given_up = core.index.budgets_of(pod).find_map(|b| core.gate.given_up(&b.key).map(|why| (b, why)));
         if self.item.action == PodAction::Evict
-            && let Some((cause, because)) = given_up
+            && let Some((budget, (cause, because))) = given_up
         {
+            self.item.row.budgets = vec![budget.key.to_string()];
             return self.block(core, place, cause, because, now);
         }
         if self.item.action == PodAction::Evict
             && let Gate::Shut(budget) = core.gate.check(&core.index, pod)
         {
-            if let Some((cause, because)) = can_never(core, pod, &budget) {
+            if let Some((cause, because, remedy)) = can_never(&core.index, pod, &budget) {
+                self.item.row.budgets = vec![budget.to_string()];
+                self.item.row.remedy = Some(remedy);
                 return self.block(core, place, cause, because, now);
             }
             let because = format!("budget {budget} has no disruption left; its next change wakes it");
@@ -276,7 +282,7 @@ impl PodRun {
                 }
                 if self.patience.refused(&refusal, now) {
                     if refusal.cause.is_about_budgets()
-                        && let Some(budget) = first_budget(core, &self.item.pod.uid)
+                        && let Some(budget) = first_budget(&core.index, &self.item.pod.uid)
                     {
                         core.gate.give_up(budget, refusal.cause, refusal.because.clone());
                     }
@@ -288,7 +294,7 @@ impl PodRun {
                 self.maybe_ours |= refusal.cause == Cause::ServerTrouble;
                 let waits_for_event =
                     matches!(refusal.cause, Cause::BudgetExhausted | Cause::BudgetUnsynced | Cause::BudgetBroken);
-                let budget = first_budget(core, &self.item.pod.uid);
+                let budget = first_budget(&core.index, &self.item.pod.uid);
                 self.state = match budget {
                     // An event that came while the request was under way will not come again.
                     Some(budget) if waits_for_event && !outdated => {
@@ -470,22 +476,5 @@ impl PodRun {
         self.item.row.outcome = PodOutcome::Returned;
         self.item.row.cause = Some(Cause::Returned);
         self.item.row.because = format!("it tolerates the cordon: {successor} took its place here");
-    }
-}
-
-fn first_budget(core: &Core, uid: &str) -> Option<Key> {
-    let pod = core.index.pod(uid)?;
-    core.index.budgets_of(pod).next().map(|b| b.key.clone())
-}
-
-/// Why that budget need not be waited for: as it stands it can never allow it. An unready pod is left to the server: it
-/// may become ready.
-fn can_never(core: &Core, pod: &PodFacts, budget: &Key) -> Option<(Cause, String)> {
-    let budget_facts = core.index.budget(budget).filter(|_| pod.ready);
-    match budget_facts.map(|b| one_budget(pod, b)) {
-        Some(BudgetForecast::Never { cause, why, .. }) => Some((cause, why)),
-        Some(BudgetForecast::AllowedNow | BudgetForecast::AfterRecovery { .. } | BudgetForecast::Unknown) | None => {
-            None
-        }
     }
 }

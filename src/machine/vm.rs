@@ -10,6 +10,7 @@ use super::core::Core;
 use super::node::Place;
 use super::pod::Closed;
 use super::react::{Patience, blocked_retry};
+use super::successor::Siblings;
 use super::types::RequestId;
 use crate::event::{Activity, EventKind, PodExit, VmProgress};
 use crate::facts::{Key, PodFacts, PodRole, VmiFacts};
@@ -80,6 +81,8 @@ pub(super) struct VmRun {
     pub(super) wake_at: Option<Duration>,
     /// Migrations that had failed before this run looked: they do not count against it.
     pub(super) failed_before: Option<BTreeSet<String>>,
+    /// For a VMI of a replica set: what the set had when it was evicted.
+    pub(super) siblings: Siblings,
 }
 
 impl VmRun {
@@ -116,6 +119,7 @@ impl VmRun {
             uncordoned_since: None,
             wake_at: None,
             failed_before: None,
+            siblings: None,
         }
     }
 
@@ -222,9 +226,10 @@ impl VmRun {
         !another && !here(&launcher.uid) && !core.index.companions_of(launcher).any(|c| here(&c.key.uid))
     }
 
-    /// True if a VMI of that name, whichever, is on the node by what KubeVirt says.
+    /// True if a VMI of that name, whichever, or its known successor is on the node by what KubeVirt says.
     pub(super) fn is_still_here(&self, core: &Core, place: &Place) -> bool {
-        core.index.vmi(&self.item.vmi).is_some_and(|v| v.node.as_deref() == Some(&place.node) && !v.phase.is_final())
+        let here = |v: &VmiFacts| v.node.as_deref() == Some(&place.node) && !v.phase.is_final();
+        core.index.vmi(&self.item.vmi).is_some_and(here) || self.known_successor(core).is_some_and(here)
     }
 
     pub(super) fn block(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
@@ -240,7 +245,9 @@ impl VmRun {
 
     pub(super) fn close(&mut self, how: Closed, core: &mut Core, place: &Place, now: Duration) {
         core.brake.release(&self.item.vmi);
-        self.item.row.marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
+        // What has left is marked no more, whatever its VMI still shows for a moment.
+        self.item.row.marked =
+            how != Closed::Left && self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
         if how == Closed::Left && self.asked {
             let (node, pod) = (place.node.clone(), self.item.launcher.clone());
             core.emit(now, EventKind::PodGone { node, pod, launcher: true, how: PodExit::Evicted });

@@ -202,3 +202,16 @@ fn a_blocked_vm_names_its_budget() {
     let row = rig.vm_row("db");
     assert_eq!((row.outcome, row.cause), (VmOutcome::Blocks, Some(Cause::BudgetNever)));
 }
+
+#[test]
+fn a_pod_that_a_changed_budget_never_allows_names_it_and_what_helps() {
+    let mut rig = crowd(2, 1);
+    rig.evict("web-00", EvictionAnswer::Accepted);
+    rig.budget(budget("web").status(0, 60, 60, 60));
+    rig.gone(&pod("web-00"));
+    rig.relist();
+    let row = rig.pod_row("web-01");
+    assert_eq!((row.outcome, row.cause), (PodOutcome::Blocks, Some(Cause::BudgetNever)));
+    assert_eq!(row.budgets, ["tenant-a/web"]);
+    assert!(row.remedy.is_some());
+}

@@ -178,7 +178,9 @@ fn a_node_that_is_deleted_loses_its_vms() {
     rig.effects();
     rig.change(Change::Node(Delta::Delete("node-0".into())));
     assert_eq!(rig.ended(), Some(ExitCode::Failed));
-    assert_eq!(rig.report("node-0").verdict, Verdict::Failed);
+    let report = rig.report("node-0");
+    assert_eq!(report.verdict, Verdict::Failed);
+    assert!(!report.cordoned_now && !report.cordoned_before, "nothing is left to uncordon");
     assert_eq!(rig.vm_row("web").outcome, VmOutcome::Lost);
     assert_eq!(rig.pod_row("web-0").outcome, PodOutcome::Pending);
 }

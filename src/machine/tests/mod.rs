@@ -13,6 +13,7 @@ mod nodes;
 mod pods;
 mod random;
 mod reactions;
+mod replicas;
 mod restarts;
 mod stops;
 mod uncordoned;

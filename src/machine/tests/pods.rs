@@ -207,6 +207,22 @@ fn a_successor_that_comes_before_its_predecessor_is_gone_is_not_evicted_either()
 }
 
 #[test]
+fn each_successor_takes_the_place_of_one_and_rather_of_its_namesake() {
+    let names = ["web-0", "web-1", "web-2"];
+    let mut rig = Rig::one(names.iter().fold(world(), |world, name| world.pod(pod(name)))).cordoned();
+    for name in names {
+        rig.evict(name, EvictionAnswer::Accepted);
+        rig.gone(&pod(name));
+    }
+    rig.pod(successor("web-1").with(|p| p.key.uid = "again".into()));
+    rig.pod(successor("web-7"));
+    rig.relist();
+    let outcomes = names.map(|name| rig.pod_row(name).outcome);
+    assert_eq!(outcomes, [PodOutcome::Returned, PodOutcome::Returned, PodOutcome::Evicts]);
+    assert!(rig.pod_row("web-1").because.contains("web-1 took"), "{}", rig.pod_row("web-1").because);
+}
+
+#[test]
 fn a_workload_that_always_comes_back_is_not_evicted_without_end() {
     let mut rig = web();
     let mut last = pod("web-0");
