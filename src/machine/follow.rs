@@ -254,10 +254,21 @@ impl VmRun {
             {
                 return self.is_down("it shut down and its VM reports Stopped".to_owned(), core, place, now);
             }
+            // KubeVirt starts another only once it has taken note of the end of this one.
+            let unnoticed = self.vmi(core).is_some_and(|v| !v.phase.is_final());
             if now >= deadline {
-                return self.is_down("no new VMI appeared in time".to_owned(), core, place, now);
+                let because = if unnoticed {
+                    "its launcher is gone, and KubeVirt still calls its VMI running"
+                } else {
+                    "no new VMI appeared in time"
+                };
+                return self.is_down(because.to_owned(), core, place, now);
             }
             self.wake_at = Some(deadline.min((now + Duration::from_secs(5)).max(since + Duration::from_secs(5))));
+            if unnoticed {
+                let detail = Some("its launcher is gone, KubeVirt has not ended its VMI yet".to_owned());
+                return self.show(core, place, Activity::ShuttingDown, None, detail, now);
+            }
             return self.show(core, place, Activity::Scheduling, None, None, now);
         };
         self.item.row.new_vmi_uid = Some(new.uid.clone());

@@ -1,6 +1,7 @@
 //! VMs that are shut down, left alone, or turn out to be something else than planned.
 
 use super::*;
+use crate::event::Activity;
 use crate::facts::testing::{ago, launcher, vm, vmi, world};
 use crate::facts::{Migratable, PodPhase, RunStrategy, Strategy, VmiOwner, VmiPhase};
 use crate::outcome::{Cause, VmOutcome};
@@ -56,6 +57,24 @@ fn a_vm_that_should_run_again_and_does_not_ends_with_5() {
     rig.relist();
     assert_eq!(rig.ended(), Some(ExitCode::VmDown));
     assert_eq!(rig.vm_row("db").outcome, VmOutcome::Down);
+}
+
+#[test]
+fn a_vmi_whose_end_kubevirt_does_not_note_is_no_vmi_that_waits_for_a_node() {
+    let mut rig = Rig::one(world().runs(vm("db"), off("db"))).cordoned();
+    rig.vmi_read("db");
+    rig.evict("db", EvictionAnswer::Accepted);
+    rig.pod(launcher("db").finished());
+    let activities: Vec<Activity> = rig
+        .events()
+        .iter()
+        .filter_map(|e| if let EventKind::VmProgressed { progress, .. } = e { Some(progress.activity) } else { None })
+        .collect();
+    assert!(activities.iter().all(|a| *a == Activity::ShuttingDown), "{activities:?}");
+    rig.advance(secs(361));
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::VmDown));
+    assert!(rig.vm_row("db").because.contains("still calls its VMI running"), "{}", rig.vm_row("db").because);
 }
 
 #[test]
