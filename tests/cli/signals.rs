@@ -190,19 +190,15 @@ fn what_an_interrupt_says() {
 fn what_an_interrupt_says_of_a_migration() {
     let cluster = Cluster::kubevirt(|world| world.vm("tenant-a", safe_drain_sim::Vm::new("web-1").migration("hang")));
     let running = cluster.begin(&["node-0"]);
-    running.wait_stderr("migrating");
+    running.wait_stderr("migrating → node-1");
     running.signal(Signal::INT);
     let run = running.end();
     assert_eq!(run.signal(), Some(2), "{}", run.text());
-    assert_snapshot!(run.text(), @"
-    node/node-0 cordoned
-    ------- stderr -------
-    [time] draining node-0 · context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
-    [time] plan for node-0: 1 VM migrates
-    [time] VM tenant-a/web-1: queued
-    [time] VM tenant-a/web-1: preparing its target
-    [time] VM tenant-a/web-1: preparing its target on node-1
-    [time] VM tenant-a/web-1: migrating → node-1
+    let text = run.text();
+    assert!(text.starts_with("node/node-0 cordoned\n"), "{text}");
+    // Lines before depend on whether the VMI's or the VMIM's watch is faster.
+    let end = text.find("Warning: interrupted").unwrap();
+    assert_snapshot!(&text[end..], @"
     Warning: interrupted (Ctrl-C): nothing new is evicted or restarted
 
     node-0 not drained: interrupted after 0s; it stays cordoned
