@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-const SCHEMA: &str = include_str!("../../docs/schema/safe-drain-v1.schema.json");
+/// The schema as a text.
+pub(crate) const SCHEMA: &str = include_str!("../../docs/schema/safe-drain-v1.schema.json");
 
 /// Panics unless the document fits the schema.
 pub(crate) fn valid(document: &Value) {
@@ -12,7 +13,7 @@ pub(crate) fn valid(document: &Value) {
 }
 
 /// The part of JSON Schema that the schema uses, so that a typing error in either is found.
-fn check(schema: &Value, root: &Value, value: &Value, path: &str) -> Vec<String> {
+pub(crate) fn check(schema: &Value, root: &Value, value: &Value, path: &str) -> Vec<String> {
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         return check(root.pointer(target.strip_prefix('#').unwrap()).unwrap(), root, value, path);
     }

@@ -1,13 +1,12 @@
 use serde_json::{Value, json};
 
 use super::run::{connected, drain};
+use super::schema::{SCHEMA, check, valid};
 use super::*;
 use crate::event::Consent;
 use crate::report::Reporter;
 use crate::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
 use crate::report::events_file::EventsFile;
-
-const SCHEMA: &str = include_str!("../../../docs/schema/safe-drain-v1.schema.json");
 
 fn fold(kind: DocumentKind, events: &[DrainEvent]) -> DocumentFold {
     let mut fold = DocumentFold::new(kind, started_at(), json!({"timeout": "30m"}));
@@ -19,92 +18,6 @@ fn fold(kind: DocumentKind, events: &[DrainEvent]) -> DocumentFold {
 
 fn json_of(kind: DocumentKind, events: &[DrainEvent]) -> Value {
     serde_json::from_str(&fold(kind, events).document().render(Format::Json)).unwrap()
-}
-
-/// The part of JSON Schema that the schema uses, so that a typing error in either is found.
-fn check(schema: &Value, root: &Value, value: &Value, path: &str) -> Vec<String> {
-    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
-        return check(root.pointer(target.strip_prefix('#').unwrap()).unwrap(), root, value, path);
-    }
-    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
-        let tries: Vec<Vec<String>> = any.iter().map(|s| check(s, root, value, path)).collect();
-        let fits = tries.iter().any(Vec::is_empty);
-        return if fits { Vec::new() } else { tries.into_iter().flatten().collect() };
-    }
-    let known = [
-        "type",
-        "enum",
-        "const",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "description",
-        "format",
-        "minimum",
-        "maximum",
-        "title",
-        "$schema",
-        "$id",
-        "$defs",
-        "pattern",
-    ];
-    let mut errors: Vec<String> = schema
-        .as_object()
-        .unwrap()
-        .keys()
-        .filter(|key| !known.contains(&key.as_str()))
-        .map(|key| format!("{path}: the check does not know {key}"))
-        .collect();
-    let name = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(n) if n.is_u64() || n.is_i64() => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let fits = |t: &Value| t == name || (t == "number" && name == "integer");
-    match schema.get("type") {
-        Some(Value::Array(types)) if !types.iter().any(fits) => {
-            errors.push(format!("{path}: {name} is none of {types:?}"));
-        }
-        Some(t @ Value::String(_)) if !fits(t) => errors.push(format!("{path}: {name} is no {t}")),
-        _ => {}
-    }
-    if schema.get("enum").is_some_and(|words| !words.as_array().unwrap().contains(value)) {
-        errors.push(format!("{path}: {value} is none of its words"));
-    }
-    if schema.get("const").is_some_and(|word| word != value) {
-        errors.push(format!("{path}: {value} is another word"));
-    }
-    if let (Some(items), Some(values)) = (schema.get("items"), value.as_array()) {
-        for (i, value) in values.iter().enumerate() {
-            errors.extend(check(items, root, value, &format!("{path}[{i}]")));
-        }
-    }
-    if let (Some(properties), Some(object)) = (schema.get("properties"), value.as_object()) {
-        for (key, value) in object {
-            match properties.get(key) {
-                Some(schema) => errors.extend(check(schema, root, value, &format!("{path}.{key}"))),
-                None if schema.get("additionalProperties") == Some(&json!(false)) => {
-                    errors.push(format!("{path}: {key} is not described"));
-                }
-                None => {}
-            }
-        }
-        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-        let missing = required.filter(|key| !object.contains_key(key.as_str().unwrap()));
-        errors.extend(missing.map(|key| format!("{path}: {key} is missing")));
-    }
-    errors
-}
-
-fn valid(document: &Value) {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let errors = check(&schema, &schema, document, "$");
-    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 #[test]

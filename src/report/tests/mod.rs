@@ -4,6 +4,9 @@ mod document;
 mod preview;
 mod question;
 mod run;
+// One check of the schema for what is rendered here and for what the program prints.
+#[path = "../../../tests/cli/schema.rs"]
+mod schema;
 mod screen;
 mod summary;
 
