@@ -137,6 +137,14 @@ impl Sim {
         self.shared.with(|c| crate::api::fault::install(c, fault));
     }
 
+    /// Takes all faults and denials back.
+    pub fn mend(&self) {
+        self.shared.with(|c| {
+            c.faults.clear();
+            c.rules.clear();
+        });
+    }
+
     /// Ends all open watches without an error, as a busy API server does.
     pub fn cut_watches(&self) {
         self.shared.with(|c| c.cuts += 1);

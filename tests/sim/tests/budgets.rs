@@ -4,7 +4,7 @@
 mod support;
 
 use safe_drain_sim::{Json, Options, PodSpec, Sim};
-use serde_json::{Value, json};
+use serde_json::json;
 use support::{call, evict, evict_with, pods, sleep};
 
 fn plain() -> safe_drain_sim::World {
@@ -172,10 +172,14 @@ async fn grace_finalizers_and_dead_nodes() {
     for name in ["slow", "cut", "held"] {
         assert_eq!(evict(&sim, "shop", name).await.status, 201);
     }
-    let left = |sim: &Sim| -> Vec<String> { pods(sim, "shop").iter().map(|p: &Value| p.name().to_owned()).collect() };
+    let left = |sim: &Sim| -> Vec<String> {
+        sim.list("Pod").iter().filter(|p| p.namespace() == "shop").map(|p| p.name().to_owned()).collect()
+    };
     sleep(2.5).await;
     assert_eq!(left(&sim), ["cut", "held", "slow"]);
-    assert_eq!(sim.get("Pod", "shop", "held").unwrap().int("/metadata/deletionGracePeriodSeconds"), Some(0));
+    let held = sim.get("Pod", "shop", "held").unwrap();
+    assert_eq!(held.int("/metadata/deletionGracePeriodSeconds"), Some(0));
+    assert_eq!(held.text("/status/phase"), "Succeeded", "nothing runs in it any more");
     sleep(1.0).await;
     assert_eq!(left(&sim), ["held", "slow"]);
     sim.update("Pod", "shop", "held", |p| p.cut("/metadata/finalizers"));

@@ -73,16 +73,7 @@ fn broken() -> io::Error {
 
 async fn serve(shared: &Arc<Shared>, request: Request) -> io::Result<Response<SimBody>> {
     let (index, latency, then) = shared.with(|c| {
-        c.requests.push(Recorded {
-            at: c.elapsed(),
-            method: request.method.clone(),
-            path: request.path.clone(),
-            query: request.query_text(),
-            body: request.body.clone(),
-            status: 0,
-            user_agent: request.user_agent.clone(),
-            warning: None,
-        });
+        c.requests.push(Recorded::arrived(c.elapsed(), &request));
         let full = format!("{}?{}", request.path, request.query_text());
         (c.requests.len() - 1, c.opts.latency, fault::meet(c, &request.method, &full))
     });

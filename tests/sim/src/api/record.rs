@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::route::Request;
+
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -26,6 +28,24 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// A request that a client of any server is about to send.
+    pub fn sent(at: Duration, parts: &http::request::Parts, body: bytes::Bytes) -> Self {
+        Self::arrived(at, &Request::read(parts, body))
+    }
+
+    pub(super) fn arrived(at: Duration, request: &Request) -> Self {
+        Self {
+            at,
+            method: request.method.clone(),
+            path: request.path.clone(),
+            query: request.query_text(),
+            body: request.body.clone(),
+            status: 0,
+            user_agent: request.user_agent.clone(),
+            warning: None,
+        }
+    }
+
     /// Whether it asked for a dry run in the query or in the body.
     pub fn is_dry_run(&self) -> bool {
         let all = |v: Option<&Value>| v.and_then(Value::as_array).is_some_and(|a| a.iter().any(|x| x == "All"));

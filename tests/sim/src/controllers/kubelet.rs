@@ -46,6 +46,10 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         cluster.after(&format!("stop/{uid}/{grace}"), wish.min(limit), move |c| {
             if c.store.get(&key).is_some_and(|p| p.uid() == uid && is_up(c, p.text("/spec/nodeName"))) {
                 shut_guest(c, &key, cut_short);
+                if c.store.get(&key).is_some_and(|p| !p.list("/metadata/finalizers").is_empty()) {
+                    // The object stays: it shows that nothing runs any more.
+                    c.update(&key, |p| p.put("/status/phase", "Succeeded"));
+                }
                 finish(c, &key, &uid);
             }
         });

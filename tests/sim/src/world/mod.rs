@@ -1,6 +1,7 @@
 //! Building clusters for tests and scenarios. What a [`World`] adds is settled at once: pods run, guests run, budgets are counted,
 //! all by the same controllers that work later, only without waiting.
 
+pub mod object;
 mod pod;
 mod vm;
 
@@ -85,7 +86,7 @@ impl World {
     #[must_use]
     pub fn node_with(self, name: &str, change: impl FnOnce(&mut Value)) -> Self {
         self.settled(|c| {
-            let mut node = node_object(c, name);
+            let mut node = object::node(name, c.opts.kubevirt.is_some(), &c.now());
             change(&mut node);
             c.create(Kind::Node, node);
         });
@@ -152,13 +153,7 @@ impl World {
     }
 
     fn workload(self, kind: &str, ns: &str, name: &str, replicas: usize, pod: PodSpec) -> Self {
-        let template = pod.label("app", name).template();
-        let mut object = json!({"kind": kind, "metadata": {"name": name, "namespace": ns, "labels": {"app": name}},
-            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}});
-        if kind != "DaemonSet" {
-            object.put("/spec/replicas", replicas);
-        }
-        self.object(object)
+        self.object(object::workload(kind, ns, name, replicas, pod))
     }
 
     /// A pod of its own, without a controller.
@@ -189,11 +184,7 @@ impl World {
     /// A budget over the pods with the label `app: APP`; `spec` is e.g. `json!({"maxUnavailable": 1})`.
     #[must_use]
     pub fn pdb(self, ns: &str, name: &str, app: &str, spec: Value) -> Self {
-        let mut spec = spec;
-        if !spec.has("/selector") {
-            spec.put("/selector", json!({"matchLabels": {"app": app}}));
-        }
-        self.object(json!({"kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": ns}, "spec": spec}))
+        self.object(object::budget(ns, name, app, spec))
     }
 
     /// A VM, running unless it says otherwise.
@@ -226,10 +217,7 @@ impl World {
     /// A replica set of VMIs; `vm` gives the template.
     #[must_use]
     pub fn vmi_replica_set(self, ns: &str, name: &str, replicas: usize, vm: Vm) -> Self {
-        let mut template = vm.template();
-        template.set_label("rs", name);
-        self.object(json!({"kind": "VirtualMachineInstanceReplicaSet", "metadata": {"name": name, "namespace": ns},
-            "spec": {"replicas": replicas, "selector": {"matchLabels": {"rs": name}}, "template": template}}))
+        self.object(object::vmi_replica_set(ns, name, replicas, vm))
     }
 
     /// An attachment pod of a hotplugged volume, owned by the VM's launcher.
@@ -299,41 +287,18 @@ impl World {
         self
     }
 
+    /// Removes an object at once and settles: a controller has replaced it afterwards.
+    #[must_use]
+    pub fn remove(self, kind: &str, ns: &str, name: &str) -> Self {
+        let kind = Kind::of_object(kind).expect("a kind of the table");
+        self.settled(|c| {
+            c.store.remove(&Key::new(kind, ns, name)).expect("an object to remove");
+        });
+        self
+    }
+
     /// The cluster.
     pub fn done(self) -> Sim {
         self.sim
     }
-}
-
-fn node_object(cluster: &Cluster, name: &str) -> Value {
-    let now = cluster.now();
-    let number: usize = name.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
-    let amounts = json!({"cpu": "64", "devices.kubevirt.io/kvm": "1k", "devices.kubevirt.io/tun": "1k", "devices.kubevirt.io/vhost-net": "1k",
-        "ephemeral-storage": "1Ti", "memory": "512Gi", "nvidia.com/A100": "4", "pods": "1k"});
-    let mut node = json!({
-        "metadata": {"name": name, "labels": {"kubernetes.io/arch": "amd64", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
-            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
-        "spec": {},
-        "status": {"capacity": amounts, "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": null, "reason": "KubeletReady"}],
-            "addresses": [{"type": "InternalIP", "address": format!("10.9.0.{}", number + 1)}, {"type": "Hostname", "address": name}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
-            "nodeInfo": {"machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "", "containerRuntimeVersion": "",
-                "kubeletVersion": "", "kubeProxyVersion": "", "operatingSystem": "", "architecture": ""}}
-    });
-    if cluster.opts.kubevirt.is_some() {
-        for label in [
-            "cpu-model-migration.node.kubevirt.io/Skylake",
-            "cpu-model.node.kubevirt.io/Skylake",
-            "cpumanager",
-            "host-model-cpu.node.kubevirt.io/Skylake",
-            "kubevirt.io/schedulable",
-            "machine-type.node.kubevirt.io/pc-q35-rhel9.4.0",
-            "machine-type.node.kubevirt.io/q35",
-        ] {
-            node.set_label(label, "true");
-        }
-        node.set_annotation("kubevirt.io/heartbeat", Some(&now));
-    }
-    node
 }
