@@ -16,6 +16,7 @@ mod harness;
 mod nodes;
 mod plain;
 mod rights;
+mod scenarios;
 mod signals;
 mod snapshots;
 mod switch;

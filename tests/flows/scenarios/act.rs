@@ -1,0 +1,193 @@
+//! What happens to a cluster beside a drain, on the simulated one and on a real one.
+
+use std::future::Future;
+use std::time::Duration;
+
+use http::Method;
+use safe_drain_sim::{Fault, Json, Sim, Then, VirtApi};
+use serde_json::{Value, json};
+
+use super::stage::Stage;
+use crate::harness::{Real, Venue, lab, path, secs};
+
+/// Something that somebody does, or that breaks.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Deletes an object, with the grace that it has; of a pod the name may be cut off.
+    Delete { kind: &'static str, ns: String, name: String },
+    /// Removes a pod at once, and waits until its controller has put another one of that name on a node.
+    Replace { ns: String, name: String },
+    /// Creates an object.
+    Create(Value),
+    /// Merges that into an object.
+    Patch { kind: &'static str, ns: String, name: String, patch: Value },
+    /// Nobody answers at the API server's address for that long.
+    ApiAway(Duration),
+    /// virt-api answers, refuses connections, or accepts them and never answers.
+    VirtApi(VirtApi),
+    /// Whether API priority and fairness turns away this user's evictions.
+    Throttle(String, bool),
+    /// Whether the controllers of Kubernetes work.
+    Controllers(bool),
+}
+
+impl Stage {
+    /// Does it, and waits until it is over.
+    pub async fn act(&self, act: Act) {
+        self.doing(act).await;
+    }
+
+    /// The same, for [`Flow::later`](crate::harness::Flow::later).
+    pub fn doing(&self, act: Act) -> impl Future<Output = ()> + 'static + use<> {
+        let venue = self.venue.clone();
+        async move {
+            match venue {
+                Venue::Sim(sim) => simulate(&sim, act),
+                Venue::Real(real) => perform(&real, act).await,
+            }
+        }
+    }
+
+    /// The same with everything else standing still, for [`Flow::right_after`](crate::harness::Flow::right_after).
+    pub fn at_once(&self, act: Act) -> impl FnOnce() + 'static + use<> {
+        let venue = self.venue.clone();
+        move || match venue {
+            Venue::Sim(sim) => simulate(&sim, act),
+            Venue::Real(_) => {
+                // A client belongs to its runtime, and the one of this thread stands still.
+                let beside = std::thread::spawn(|| {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                    runtime.expect("a runtime").block_on(async { perform(&Real::of_environment().await, act).await });
+                });
+                beside.join().expect("it does not fail");
+            }
+        }
+    }
+}
+
+fn object(kind: &str, ns: &str, name: &str, names: impl IntoIterator<Item = String>) -> String {
+    let mut names = names.into_iter().filter(|n| if kind == "Pod" { n.starts_with(name) } else { n == name });
+    names.next().unwrap_or_else(|| panic!("no {kind} {ns}/{name}"))
+}
+
+fn simulate(sim: &Sim, act: Act) {
+    let find = |kind: &str, ns: &str, name: &str| {
+        object(kind, ns, name, sim.list(kind).iter().filter(|o| o.namespace() == ns).map(|o| o.name().to_owned()))
+    };
+    let now = sim.elapsed();
+    match act {
+        Act::Delete { kind, ns, name } => {
+            sim.delete(kind, &ns, &find(kind, &ns, &name));
+        }
+        Act::Replace { ns, name } => drop(sim.world().remove("Pod", &ns, &name)),
+        Act::Create(object) => drop(sim.create(object)),
+        Act::Patch { kind, ns, name, patch } => {
+            sim.update(kind, &ns, &find(kind, &ns, &name), |o| merge(o, &patch));
+        }
+        Act::ApiAway(time) => sim.fault(Fault::at(now, Then::Gone).between(now, now + time)),
+        Act::VirtApi(state) => sim.virt_api(state),
+        Act::Throttle(_, true) => {
+            let text = Then::plain(429, 1, "Too many requests, please try again later.\n");
+            sim.fault(Fault::on("POST", "/eviction", text));
+        }
+        Act::Throttle(_, false) => sim.mend(),
+        Act::Controllers(work) => sim.options(|o| o.disruption_controller = work),
+    }
+}
+
+fn merge(object: &mut Value, patch: &Value) {
+    match (object, patch) {
+        (Value::Object(object), Value::Object(patch)) => {
+            for (key, value) in patch {
+                if value.is_null() {
+                    object.remove(key);
+                } else {
+                    merge(object.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (object, patch) if patch.is_object() => {
+            *object = json!({});
+            merge(object, patch);
+        }
+        (object, patch) => object.clone_from(patch),
+    }
+}
+
+async fn perform(real: &Real, act: Act) {
+    let find = async |kind: &str, ns: &str, name: &str| {
+        if kind != "Pod" {
+            return name.to_owned();
+        }
+        object(kind, ns, name, real.list(kind, ns).await.iter().map(|o| o.name().to_owned()))
+    };
+    match act {
+        Act::Delete { kind, ns, name } => {
+            let path = path(kind, &ns, &find(kind, &ns, &name).await);
+            real.send(Method::DELETE, &path, None).await;
+        }
+        Act::Replace { ns, name } => {
+            let old = real.get("Pod", &ns, &name).await.expect("a pod to replace");
+            real.send(Method::DELETE, &path("Pod", &ns, &name), Some(&json!({"gracePeriodSeconds": 0}))).await;
+            let bound = async || {
+                let now = real.get("Pod", &ns, &name).await;
+                now.is_some_and(|p| p.uid() != old.uid() && p.is_true("Ready"))
+            };
+            real.until("the successor", secs(30), bound).await;
+        }
+        Act::Create(object) => drop(real.create(object).await),
+        Act::Patch { kind, ns, name, patch } => {
+            let name = find(kind, &ns, &name).await;
+            real.patch(kind, &ns, &name, &patch).await;
+        }
+        Act::ApiAway(time) => {
+            script(["stop", "apiserver"]).await;
+            tokio::time::sleep(time).await;
+            script(["start", "apiserver"]).await;
+        }
+        Act::VirtApi(VirtApi::Hang) => script(["pause", "virt-api"]).await,
+        Act::VirtApi(VirtApi::Up) => {
+            script(["resume", "virt-api"]).await;
+            script(["start", "virt-api"]).await;
+        }
+        Act::VirtApi(VirtApi::Refused | VirtApi::NoEndpoints) => script(["stop", "virt-api"]).await,
+        Act::Controllers(work) => script([if work { "start" } else { "stop" }, "controllers"]).await,
+        Act::Throttle(user, true) => throttle(real, &user).await,
+        Act::Throttle(user, false) => {
+            for resource in ["flowschemas", "prioritylevelconfigurations"] {
+                let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{resource}/{user}");
+                real.send(Method::DELETE, &path, None).await;
+            }
+        }
+    }
+}
+
+/// A priority level without a seat, and the user's evictions sent to it.
+async fn throttle(real: &Real, user: &str) {
+    let api = "flowcontrol.apiserver.k8s.io/v1";
+    let level = json!({"apiVersion": api, "kind": "PriorityLevelConfiguration", "metadata": {"name": user},
+        "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0,
+            "limitResponse": {"type": "Reject"}}}});
+    let schema = json!({"apiVersion": api, "kind": "FlowSchema", "metadata": {"name": user},
+        "spec": {"priorityLevelConfiguration": {"name": user}, "matchingPrecedence": 100,
+            "rules": [{"subjects": [{"kind": "User", "user": {"name": user}}],
+                "resourceRules": [{"verbs": ["create"], "apiGroups": [""], "resources": ["pods/eviction"], "namespaces": ["*"]}]}]}});
+    real.send(Method::POST, &format!("/apis/{api}/prioritylevelconfigurations"), Some(&level)).await;
+    real.send(Method::POST, &format!("/apis/{api}/flowschemas"), Some(&schema)).await;
+    // The API server learns of it by a watch: asked for a pod that is not there, it shows whether it has.
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "nobody", "namespace": "default"}});
+    let turned_away =
+        async || real.refusal(user, "/api/v1/namespaces/default/pods/nobody/eviction", &eviction).await == Some(429);
+    real.until("the throttle", secs(30), turned_away).await;
+}
+
+/// A command of the cluster's own script, which ends when it has taken effect.
+async fn script(words: [&str; 2]) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/lab");
+    assert!(lab().is_some(), "no cluster for tests");
+    let words = words.map(str::to_owned);
+    let run = move || std::process::Command::new(path).args(&words).output();
+    let output = tokio::task::spawn_blocking(run).await.expect("no panic").expect("tests/lab/lab starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

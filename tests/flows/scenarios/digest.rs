@@ -1,0 +1,61 @@
+//! What must be the same on all clusters about a run: how it ended, for the node and for each VM and pod.
+
+use std::collections::BTreeMap;
+
+use safe_drain_sim::Json;
+use serde_json::Value;
+
+use crate::harness::Outcome;
+
+/// A run, without what differs from run to run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Digest {
+    exit: u8,
+    verdicts: Vec<String>,
+    /// How often each row occurs: pods of a workload are alike.
+    rows: BTreeMap<String, usize>,
+    /// kubectl's lines, likewise.
+    lines: BTreeMap<String, usize>,
+}
+
+impl Digest {
+    /// The digest of a run.
+    pub fn of(run: &Outcome) -> Self {
+        let nodes = run.document.list("/nodes");
+        let mut rows = BTreeMap::new();
+        let mut lines = BTreeMap::new();
+        for node in nodes {
+            for row in node.list("/vms") {
+                *rows.entry(row_of("VM", row.text("/name"), row)).or_default() += 1;
+            }
+            for row in node.list("/pods") {
+                *rows.entry(row_of("pod", workload(row.text("/name")), row)).or_default() += 1;
+            }
+        }
+        if run.document.text("/kind") == "DrainResult" {
+            for line in run.stdout.lines() {
+                let words: Vec<String> = line.split(' ').map(short).collect();
+                *lines.entry(words.join(" ")).or_default() += 1;
+            }
+        }
+        let verdicts = nodes.iter().map(|n| format!("{} {}", n.text("/name"), n.text("/verdict"))).collect();
+        Self { exit: run.exit, verdicts, rows, lines }
+    }
+}
+
+/// The workload in a pod's name: workloads of scenarios have no dash in theirs.
+fn workload(pod: &str) -> &str {
+    pod.split('-').next().unwrap_or(pod)
+}
+
+/// A word of a line, with the workload in place of the pod.
+fn short(word: &str) -> String {
+    match word.rsplit_once('/') {
+        Some((before, pod)) if !before.ends_with("kubevirt.io") => format!("{before}/{}", workload(pod)),
+        _ => word.to_owned(),
+    }
+}
+
+fn row_of(what: &str, name: &str, row: &Value) -> String {
+    format!("{what} {}/{name} {} {}", row.text("/namespace"), row.text("/outcome"), row.text("/cause"))
+}

@@ -1,0 +1,57 @@
+//! What breaks in the middle of a drain.
+
+use safe_drain::event::EventKind;
+use safe_drain_sim::{PodSpec, VirtApi, Vm};
+use serde_json::json;
+
+use super::{Act, Stage};
+use crate::harness::secs;
+
+pub async fn api_server_away(s: &Stage) {
+    s.nodes(1).await;
+    s.deployment("slow", 1, PodSpec::new().grace(60).annotation("lab/stop", "30s")).await;
+    s.deployment("web", 6, PodSpec::new()).await;
+    s.budget("web", "web", json!({"maxUnavailable": 1})).await;
+    s.settle().await;
+    s.nodes(2).await;
+    let run = s.run(s.drain(0).timeout(300).later(secs(1), s.doing(Act::ApiAway(secs(20))))).await;
+    run.exits(0);
+    assert!(run.event(|e| matches!(e, EventKind::ContactLost)).is_some(), "{run}");
+    assert!(run.event(|e| matches!(e, EventKind::ContactRestored { .. })).is_some(), "{run}");
+}
+
+pub async fn virt_api_away(s: &Stage) {
+    s.nodes(1).await;
+    s.vm(Vm::new("web1")).await;
+    s.settle().await;
+    s.nodes(1).await;
+    s.act(Act::VirtApi(VirtApi::Refused)).await;
+    let run = s.run(s.drain(0).timeout(300).later(secs(10), s.doing(Act::VirtApi(VirtApi::Up)))).await;
+    run.exits(0);
+    run.vm_is("web1", "migrates", "");
+    assert_eq!(run.stderr.matches("eviction refused for now").count(), 1, "said once\n{run}");
+}
+
+pub async fn webhook_hangs(s: &Stage) {
+    s.nodes(1).await;
+    s.vm(Vm::new("web1")).await;
+    s.settle().await;
+    s.nodes(1).await;
+    s.act(Act::VirtApi(VirtApi::Hang)).await;
+    let run = s.run(s.drain(0).timeout(300).later(secs(15), s.doing(Act::VirtApi(VirtApi::Up)))).await;
+    run.exits(0);
+    run.vm_is("web1", "migrates", "");
+}
+
+pub async fn throttled(s: &Stage) {
+    s.fast_nodes(1).await;
+    s.deployment("web", 6, PodSpec::new()).await;
+    s.settle().await;
+    s.fast_nodes(1).await;
+    let user = s.user(None).await;
+    s.act(Act::Throttle(user.clone(), true)).await;
+    let relief = s.doing(Act::Throttle(user.clone(), false));
+    let run = s.run(s.drain(0).user(&user).timeout(120).later(secs(8), relief)).await;
+    run.exits(0);
+    assert!(run.evictions("web-").iter().any(|r| r.status == 429), "{run}");
+}

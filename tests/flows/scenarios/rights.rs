@@ -1,0 +1,92 @@
+//! Users who may not do everything.
+
+use safe_drain::settings::RestartStale;
+use safe_drain_sim::{Json, PodSpec, Rule};
+use serde_json::{Value, json};
+
+use super::Stage;
+use crate::harness::Venue;
+
+const ROLES: [&str; 2] =
+    [include_str!("../../../deploy/rbac.yaml"), include_str!("../../../deploy/rbac-vm-restart.yaml")];
+
+/// Rights without which nothing is begun.
+const NEEDED: [(&str, &str, &str); 11] = [
+    ("patch", "", "nodes"),
+    ("get", "", "nodes"),
+    ("create", "", "pods/eviction"),
+    ("list", "", "pods"),
+    ("watch", "", "pods"),
+    ("watch", "policy", "poddisruptionbudgets"),
+    ("list", "kubevirt.io", "virtualmachineinstances"),
+    ("watch", "kubevirt.io", "virtualmachineinstances"),
+    ("list", "kubevirt.io", "virtualmachines"),
+    ("list", "kubevirt.io", "virtualmachineinstancemigrations"),
+    ("list", "kubevirt.io", "kubevirts"),
+];
+
+impl Stage {
+    /// A user with all rights that the shipped roles give, but for one. Another one each time.
+    pub async fn user(&self, without: Option<(&str, &str, &str)>) -> String {
+        let (verb, _, resource) = without.unwrap_or(("no", "", "lack"));
+        let name = format!("{}-{verb}-{}", self.ns(), resource.replace('/', "-"));
+        match &self.venue {
+            Venue::Sim(sim) => {
+                sim.mend();
+                if let Some((verb, group, resource)) = without {
+                    sim.deny(Rule::new(verb, group, resource));
+                }
+            }
+            Venue::Real(real) => {
+                let rules: Vec<Value> = shipped().into_iter().flat_map(|rule| cut(rule, without)).collect();
+                let api = "/apis/rbac.authorization.k8s.io/v1";
+                let role = json!({"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}, "rules": rules});
+                let binding = json!({"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name},
+                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+                    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}]});
+                real.send(http::Method::POST, &format!("{api}/clusterroles"), Some(&role)).await;
+                real.send(http::Method::POST, &format!("{api}/clusterrolebindings"), Some(&binding)).await;
+            }
+        }
+        name
+    }
+}
+
+/// The rules of the roles in `deploy/`.
+fn shipped() -> Vec<Value> {
+    let documents =
+        ROLES.iter().flat_map(|text| serde_saphyr::from_multiple::<Value>(text).expect("the roles that are shipped"));
+    documents.filter(|d| d.text("/kind") == "ClusterRole").flat_map(|d| d.list("/rules").to_vec()).collect()
+}
+
+/// The rule without that right: the resource keeps the other verbs, the other resources keep all.
+fn cut(rule: Value, without: Option<(&str, &str, &str)>) -> Vec<Value> {
+    let Some((verb, group, resource)) = without else { return vec![rule] };
+    let has = |list: &str, word: &str| rule.list(list).iter().any(|v| v == word);
+    if !(has("/apiGroups", group) && has("/resources", resource) && has("/verbs", verb)) {
+        return vec![rule];
+    }
+    let others =
+        |list: &str, word: &str| -> Vec<Value> { rule.list(list).iter().filter(|v| *v != word).cloned().collect() };
+    let (mut rest, mut fewer) = (rule.clone(), rule.clone());
+    rest.put("/resources", others("/resources", resource));
+    fewer.put("/resources", json!([resource]));
+    fewer.put("/verbs", others("/verbs", verb));
+    [rest, fewer].into_iter().filter(|r| !r.list("/resources").is_empty() && !r.list("/verbs").is_empty()).collect()
+}
+
+pub async fn missing_rights(s: &Stage) {
+    s.fast_nodes(1).await;
+    s.deployment("web", 1, PodSpec::new()).await;
+    s.settle().await;
+    s.fast_nodes(1).await;
+    let always = |o: &mut safe_drain::settings::DrainOptions| o.restart_stale = RestartStale::Always;
+    for right in NEEDED {
+        let user = s.user(Some(right)).await;
+        let run = s.run(s.drain(0).user(&user).with(always)).await;
+        println!("{right:?}");
+        run.exits(6).changed_nothing().says(right.2);
+    }
+    let user = s.user(None).await;
+    s.run(s.drain(0).user(&user)).await.exits(0);
+}

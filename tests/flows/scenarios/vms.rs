@@ -1,0 +1,117 @@
+//! VMs: what real KubeVirt does with them.
+
+use futures::future::join_all;
+use safe_drain::event::{EventKind, StopReason};
+use safe_drain::settings::RestartStale;
+use safe_drain_sim::{Json, PodSpec, Vm};
+use serde_json::json;
+
+use super::{Act, Stage};
+
+const DISK: &str = "DisksNotLiveMigratable";
+
+pub async fn strategy_switch(s: &Stage) {
+    s.nodes(1).await;
+    s.eviction_strategy("LiveMigrate").await;
+    s.vm(Vm::new("db-0").non_migratable(DISK)).await;
+    s.vm(Vm::new("web-1")).await;
+    s.vm(Vm::new("gpu-1").run_strategy("RerunOnFailure").non_migratable("HostDeviceNotLiveMigratable")).await;
+    s.vm(Vm::new("pinned-1").eviction_strategy("LiveMigrate").non_migratable(DISK)).await;
+    s.vm(Vm::new("ext-1").eviction_strategy("External")).await;
+    s.vm(Vm::new("hang-1").migration("hang")).await;
+    s.vm(Vm::new("fail-1").migration("fail")).await;
+    s.deployment("web", 4, PodSpec::new()).await;
+    s.settle().await;
+    s.eviction_strategy("LiveMigrateIfPossible").await;
+    s.nodes(2).await;
+    let before = s.list("VirtualMachineInstance").await;
+    let run = s.run(s.drain(0).timeout(60).with(|o| o.restart_stale = RestartStale::Always).changes()).await;
+    run.exits(3);
+    for (vm, outcome, cause) in [
+        ("db-0", "restarts", ""),
+        ("gpu-1", "restarts", ""),
+        ("web-1", "migrates", ""),
+        ("pinned-1", "blocks", "VmNotMigratable"),
+        ("ext-1", "pending", "ExternalOwner"),
+        ("hang-1", "pending", "VmEvacuating"),
+    ] {
+        run.vm_is(vm, outcome, cause);
+    }
+    for vm in ["db-0", "gpu-1", "web-1"] {
+        let old = before.iter().find(|v| v.name() == vm).expect("it ran");
+        let now = s.get("VirtualMachineInstance", vm).await.expect("it runs");
+        assert_ne!(now.text("/status/nodeName"), s.node(0), "{vm}\n{run}");
+        assert_eq!(now.uid() == old.uid(), vm == "web-1", "{vm}\n{run}");
+        assert_eq!(run.restarts(vm).len(), usize::from(vm != "web-1"), "{vm}\n{run}");
+        if vm != "web-1" {
+            assert_eq!(now.text("/spec/evictionStrategy"), "LiveMigrateIfPossible", "{vm}");
+        }
+    }
+    for vm in ["web-1", "hang-1", "fail-1"] {
+        assert_eq!(run.launcher_evictions(vm).len(), 1, "one POST per mark: {vm}\n{run}");
+    }
+    assert!(run.vm("fail-1").int("/attempts") >= Some(2), "{run}");
+}
+
+pub async fn run_strategies(s: &Stage) {
+    s.nodes(1).await;
+    s.vm(Vm::new("always").non_migratable(DISK)).await;
+    s.vm(Vm::new("rerun").run_strategy("RerunOnFailure").non_migratable(DISK)).await;
+    s.vm(Vm::new("once").run_strategy("Once").non_migratable(DISK)).await;
+    s.settle().await;
+    s.nodes(1).await;
+    let run = s.run(s.drain(0).timeout(120)).await;
+    run.exits(4).changed_nothing().says("--allow-vm-down");
+    let run = s.run(s.drain(0).timeout(120).with(|o| o.allow_vm_down = true)).await;
+    run.exits(0);
+    run.vm_is("always", "returns", "");
+    run.vm_is("rerun", "restarts", "");
+    run.vm_is("once", "stays-off", "StaysOff");
+    assert!(run.restarts("always").is_empty() && run.launcher_evictions("rerun").is_empty(), "{run}");
+}
+
+pub async fn two_drains(s: &Stage) {
+    s.nodes(1).await;
+    s.vm(Vm::new("vm-0")).await;
+    s.deployment("web", 2, PodSpec::new()).await;
+    s.settle().await;
+    let cordon = |n: usize| Act::Patch {
+        kind: "Node",
+        ns: String::new(),
+        name: s.node(n),
+        patch: json!({"spec": {"unschedulable": true}}),
+    };
+    s.act(cordon(0)).await;
+    s.nodes(1).await;
+    s.vm(Vm::new("vm-1")).await;
+    s.deployment("cart", 2, PodSpec::new()).await;
+    s.settle().await;
+    s.act(cordon(1)).await;
+    s.nodes(1).await;
+    let drains = [0, 1].map(|n| Box::pin(s.drain(n).timeout(120).run()));
+    let runs = join_all(drains).await;
+    for (run, vm) in runs.iter().zip(["vm-0", "vm-1"]) {
+        s.keep(run);
+        run.exits(0);
+        run.vm_is(vm, "migrates", "");
+    }
+}
+
+pub async fn resumed_migration(s: &Stage) {
+    s.nodes(1).await;
+    s.vm(Vm::new("web-1").annotation("lab/migrate", "10s")).await;
+    s.deployment("cart", 1, PodSpec::new()).await;
+    s.settle().await;
+    s.nodes(1).await;
+    let uid = s.get("VirtualMachineInstance", "web-1").await.expect("it runs").uid().to_owned();
+    let moving = |e: &EventKind| matches!(e, EventKind::VmProgressed { .. });
+    let run = s.run(s.drain(0).timeout(120).signal_when(StopReason::Interrupt, moving)).await;
+    run.exits(130);
+    run.vm_is("web-1", "pending", "VmEvacuating");
+    let run = s.run(s.drain(0).timeout(120)).await;
+    run.exits(0);
+    run.vm_is("web-1", "migrates", "");
+    assert!(run.launcher_evictions("web-1").is_empty(), "its mark counts\n{run}");
+    let now = s.get("VirtualMachineInstance", "web-1").await.expect("it runs");
+    assert_eq!((now.uid(), now.text("/status/nodeName")), (uid.as_str(), s.node(1).as_str()), "{run}");
+}
