@@ -1,0 +1,3 @@
+module safe-drain.test/lab/prepare
+
+go 1.26.0
