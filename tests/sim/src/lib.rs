@@ -20,6 +20,7 @@ mod controllers;
 mod json;
 mod kinds;
 mod loopback;
+mod machine;
 mod options;
 pub mod scenario;
 mod selector;

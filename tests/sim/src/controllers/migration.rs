@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::kubelet::duration;
 use super::launcher;
 use super::vmi::{is_final as vmi_is_final, launchers, pod_is_final, set_phase};
 use crate::cluster::Cluster;
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
+use crate::machine::{self, duration};
 
 /// How many finished migrations of one VMI are kept.
 const KEPT: usize = 5;
@@ -191,12 +191,7 @@ fn copy(cluster: &mut Cluster, key: &Key, m: &Value) {
         let Some(vmi) = running_vmi(c, &key, &uid) else { return };
         let now = c.now();
         let vmi_key = Key::new(Kind::Vmi, &key.ns, vmi.name());
-        c.update(&vmi_key, |v| {
-            v.put("/status/migrationState/startTimestamp", now.as_str());
-            v.put("/status/migrationState/mode", "PreCopy");
-            v.put("/status/migrationState/targetNodeAddress", "10.9.0.9");
-            v.put("/status/migrationState/targetDirectMigrationNodePorts", json!({"30001": 49152}));
-        });
+        c.update(&vmi_key, |v| machine::copy_starts(v, &now));
         let how = vmi.annotation("lab/migration").to_owned();
         if how == "hang" {
             return;
@@ -206,15 +201,7 @@ fn copy(cluster: &mut Cluster, key: &Key, m: &Value) {
             let Some(vmi) = running_vmi(c, &key, &uid) else { return };
             if how == "fail" {
                 let now = c.now();
-                c.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| {
-                    v.put("/status/migrationState/completed", true);
-                    v.put("/status/migrationState/failed", true);
-                    v.put(
-                        "/status/migrationState/failureReason",
-                        "Live migration is not completed after 150 seconds and has been aborted",
-                    );
-                    v.put("/status/migrationState/endTimestamp", now);
-                });
+                c.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| machine::copy_ends(v, machine::TOO_LONG, &now));
             } else {
                 succeed(c, &key, &vmi);
             }
@@ -233,24 +220,12 @@ fn running_vmi(cluster: &Cluster, key: &Key, uid: &str) -> Option<Arc<Value>> {
 
 fn succeed(cluster: &mut Cluster, key: &Key, vmi: &Value) {
     let now = cluster.now();
-    let node = vmi.text("/status/migrationState/targetNode").to_owned();
     let source = Key::new(Kind::Pod, &key.ns, vmi.text("/status/migrationState/sourcePod"));
-    cluster.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| {
-        v.set_label("kubevirt.io/nodeName", &node);
-        v.put("/status/nodeName", node.as_str());
-        v.cut("/status/evacuationNodeName");
-        v.put("/status/migrationState/completed", true);
-        v.put("/status/migrationState/endTimestamp", now.as_str());
-        v.put("/status/migrationState/targetNodeDomainDetected", true);
-        v.put("/status/migrationState/targetNodeDomainReadyTimestamp", now.as_str());
-    });
+    cluster.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| machine::guest_moves(v, &now));
     let target = Key::new(Kind::Pod, &key.ns, vmi.text("/status/migrationState/targetPod"));
     let ready = now.replace('T', " ").replace('Z', " +0000 UTC");
     cluster.update(&target, |p| p.set_annotation("kubevirt.io/migration-target-ready-timestamp", Some(&ready)));
-    cluster.update(&source, |p| {
-        p.put("/status/phase", "Succeeded");
-        p.set_condition(json!({"type": "Ready", "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": now}));
-    });
+    cluster.update(&source, |p| machine::pod_completes(p, &now));
 }
 
 fn running(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
@@ -322,13 +297,7 @@ fn abort(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
             return;
         }
         let now = c.now();
-        c.update(&vmi_key, |v| {
-            v.put("/status/migrationState/abortStatus", "Succeeded");
-            v.put("/status/migrationState/completed", true);
-            v.put("/status/migrationState/failed", true);
-            v.put("/status/migrationState/failureReason", "Live migration has been aborted");
-            v.put("/status/migrationState/endTimestamp", now);
-        });
+        c.update(&vmi_key, |v| machine::copy_is_aborted(v, &now));
         fail(c, &key, "Migration failed due to being canceled");
     });
 }

@@ -12,6 +12,7 @@ pub use self::vm::Vm;
 use crate::cluster::Cluster;
 use crate::json::{Json, controlled_by};
 use crate::kinds::{Key, Kind};
+use crate::machine;
 use crate::sim::Sim;
 
 /// What every cluster has from the start.
@@ -86,7 +87,7 @@ impl World {
     #[must_use]
     pub fn node_with(self, name: &str, change: impl FnOnce(&mut Value)) -> Self {
         self.settled(|c| {
-            let mut node = object::node(name, c.opts.kubevirt.is_some(), &c.now());
+            let mut node = machine::node(name, c.opts.kubevirt.is_some(), &c.now());
             change(&mut node);
             c.create(Kind::Node, node);
         });
