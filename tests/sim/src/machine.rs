@@ -1,4 +1,4 @@
-//! What kubelets and virt-handlers write, as changes of the objects.
+//! What kubelets and virt-handlers write, as changes of the objects: the simulated cluster plays them with it, and [`crate::play`] on a real one.
 
 use std::time::Duration;
 
@@ -134,6 +134,25 @@ pub(crate) fn seconds(number: i64) -> Duration {
 pub(crate) fn pod_completes(p: &mut Value, now: &str) {
     p.put("/status/phase", "Succeeded");
     p.set_condition(json!({"type": "Ready", "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": now}));
+}
+
+/// What a kubelet says of the containers then.
+pub(crate) fn containers_end(p: &mut Value, now: &str) {
+    p.set_condition(json!({"type": "ContainersReady", "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": now}));
+    for list in ["/status/containerStatuses", "/status/initContainerStatuses"] {
+        for c in p.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            if c.has("/state/running") || c.has("/state/waiting") {
+                let started = c.pointer("/state/running/startedAt").cloned().unwrap_or_else(|| json!(now));
+                let id = c.text("/containerID").to_owned();
+                c.put("/state", json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": started, "finishedAt": now}}));
+                if !id.is_empty() {
+                    c.put("/state/terminated/containerID", id);
+                }
+                c.put("/ready", false);
+                c.put("/started", false);
+            }
+        }
+    }
 }
 
 /// The guest of a scheduled VMI runs, and it is said whether it can migrate.

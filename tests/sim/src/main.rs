@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use safe_drain_sim::{Loopback, Options, Profile, Sim, scenario};
+use safe_drain_sim::{Loopback, Options, Profile, Sim, play, scenario};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Parser)]
@@ -33,6 +33,20 @@ enum Cmd {
         /// Also writes the kubeconfig there
         #[arg(long)]
         kubeconfig: Option<PathBuf>,
+    },
+    /// Prints a node to create, for `play`
+    Node {
+        /// Its name
+        name: String,
+        /// Without a virt-handler
+        #[arg(long)]
+        plain: bool,
+    },
+    /// Plays kubelets and virt-handlers of a real cluster, until it is ended
+    Play {
+        /// The account of virt-controller there
+        #[arg(long)]
+        kubeconfig: PathBuf,
     },
 }
 
@@ -115,15 +129,31 @@ async fn work(cli: Cli) -> io::Result<End> {
             };
             writeln!(io::stdout(), "export KUBECONFIG={}", path.display())?;
             io::stdout().flush()?;
-            let mut term = signal(SignalKind::terminate())?;
-            let number = tokio::select! {
-                _ = tokio::signal::ctrl_c() => 2,
-                _ = term.recv() => 15,
-            };
+            let number = ended().await?;
             sim.shutdown();
             Ok(if number == 2 { End::Code(0) } else { End::Signal(number) })
         }
+        Cmd::Node { name, plain } => {
+            writeln!(io::stdout(), "{}", play::node(&name, !plain, play::now()))?;
+            Ok(End::Code(0))
+        }
+        Cmd::Play { kubeconfig } => {
+            let options = Options::default();
+            tokio::select! {
+                end = play::play(&kubeconfig, &options) => end.map(|()| End::Code(0)),
+                number = ended() => Ok(End::Signal(number?)),
+            }
+        }
     }
+}
+
+/// Waits for the signal that ends it.
+async fn ended() -> io::Result<i32> {
+    let mut term = signal(SignalKind::terminate())?;
+    Ok(tokio::select! {
+        _ = tokio::signal::ctrl_c() => 2,
+        _ = term.recv() => 15,
+    })
 }
 
 async fn run(loopback: &Loopback, command: &[String]) -> io::Result<End> {
