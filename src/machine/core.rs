@@ -7,9 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::budget::BudgetGate;
 use super::decider::Decider;
+use super::pace::Pace;
+use super::react::{Patience, Refusal};
 use super::types::{Effect, EffectKind, MachineOptions, RequestId};
 use crate::event::{DrainEvent, EventKind};
 use crate::facts::{Index, Key};
+use crate::outcome::Cause;
 
 /// Restarts that may be under way at a time (design §5).
 const RESTARTS_AT_A_TIME: usize = 5;
@@ -83,9 +86,7 @@ pub(super) struct Core {
     pub(super) waiting: BTreeMap<RequestId, (usize, Asker, bool)>,
     next_request: u64,
     next_seq: u64,
-    posts: usize,
-    /// Set when the API server asked for patience: no POST before.
-    pub(super) hold_posts_until: Option<Duration>,
+    pub(super) pace: Pace,
 }
 
 impl Core {
@@ -96,6 +97,7 @@ impl Core {
         started_at: Timestamp,
         first_seq: u64,
     ) -> Self {
+        let pace = Pace::new(options.max_in_flight);
         Self {
             index,
             options,
@@ -112,8 +114,7 @@ impl Core {
             waiting: BTreeMap::new(),
             next_request: 1,
             next_seq: first_seq,
-            posts: 0,
-            hold_posts_until: None,
+            pace,
         }
     }
 
@@ -124,7 +125,15 @@ impl Core {
 
     /// True if a POST may go out.
     pub(super) fn has_slot(&self, now: Duration) -> bool {
-        !self.silent && self.posts < self.options.max_in_flight && self.hold_posts_until.is_none_or(|t| t <= now)
+        !self.silent && self.pace.has_room(now)
+    }
+
+    /// When an item tries again after that refusal. Where the server as a whole is busy, its pace says when.
+    pub(super) fn next_try(&self, patience: &Patience, refusal: &Refusal, seed: &str, now: Duration) -> Duration {
+        match (refusal.cause, self.pace.opens_at()) {
+            (Cause::Throttled, Some(at)) => at,
+            _ => patience.next_try(refusal, seed, now),
+        }
     }
 
     /// Sends a request; the answer comes back to `asker` of node number `node`.
@@ -132,7 +141,9 @@ impl Core {
         let id = RequestId(self.next_request);
         self.next_request += 1;
         let slot = kind.takes_slot();
-        self.posts += usize::from(slot);
+        if slot {
+            self.pace.sent();
+        }
         self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. });
         self.waiting.insert(id, (node, asker, slot));
         self.effects.push_back(Effect { id, kind });
@@ -156,7 +167,9 @@ impl Core {
     /// Who waits for that answer, if anybody still does.
     pub(super) fn answered(&mut self, id: RequestId) -> Option<(usize, Asker)> {
         let (node, asker, slot) = self.waiting.remove(&id)?;
-        self.posts -= usize::from(slot);
+        if slot {
+            self.pace.ended();
+        }
         Some((node, asker))
     }
 

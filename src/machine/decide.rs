@@ -335,10 +335,7 @@ impl VmRun {
             return self.block(core, place, refusal.cause, refusal.because.clone(), now);
         }
         self.blocked_as = None;
-        let next = self.patience.next_try(refusal, &self.item.vmi_uid, now);
-        if refusal.cause == Cause::Throttled {
-            core.hold_posts_until = Some(core.hold_posts_until.map_or(next, |t| t.max(next)));
-        }
+        let next = core.next_try(&self.patience, refusal, &self.item.vmi_uid, now);
         self.item.row.cause = Some(refusal.cause);
         self.item.row.because.clone_from(&refusal.because);
         self.show(core, place, Activity::Retrying, None, Some(refusal.because.clone()), now);

@@ -17,6 +17,7 @@ mod end;
 mod follow;
 mod newcomers;
 mod node;
+mod pace;
 mod pod;
 mod react;
 mod restart;
@@ -38,10 +39,11 @@ use self::cordons::Cordon;
 use self::core::{Asker, Core};
 use self::end::Cut;
 use self::node::{NodeRun, Phase};
+use crate::answer::{EvictionAnswer, RestartAnswer};
 use crate::event::{DrainEvent, EventKind, StopReason};
 use crate::exit::ExitCode;
 use crate::facts::{Change, Delta, Index, Touched};
-use crate::outcome::NodeReport;
+use crate::outcome::{Cause, NodeReport};
 use crate::plan::Plan;
 
 /// Where the run as a whole is.
@@ -147,6 +149,20 @@ impl Machine {
         if reply.is_unauthorized() && self.stage == Stage::Draining {
             return self.end_for_credentials(now);
         }
+        match &reply {
+            Reply::Eviction(EvictionAnswer::Throttled { after }) => self.core.pace.turned_away(*after, now),
+            Reply::Eviction(answer) if answer.cause() != Some(Cause::ServerTrouble) => self.core.pace.served(),
+            Reply::Restart(RestartAnswer::Accepted) => self.core.pace.served(),
+            // Reads and patches have seats of their own there; what was not served tells nothing.
+            Reply::Eviction(_)
+            | Reply::Restart(_)
+            | Reply::Cordon(_)
+            | Reply::Node(_)
+            | Reply::Pods(_)
+            | Reply::Pod(_)
+            | Reply::Vmi(_)
+            | Reply::KubeVirt(_) => {}
+        }
         match (asker, reply) {
             (Asker::Node, Reply::Cordon(result)) => self.cordon_answered(number, result, now),
             (Asker::Node, Reply::Node(result)) => self.uncordon_answered(number, result, now),
@@ -247,9 +263,7 @@ impl Machine {
         if self.stage != Stage::Draining {
             return;
         }
-        if self.core.hold_posts_until.is_some_and(|t| t <= now) {
-            self.core.hold_posts_until = None;
-        }
+        self.core.pace.passed(now);
         if self.core.brake.read_again.is_some_and(|t| t <= now) {
             self.core.brake.read_again = None;
         }
@@ -341,7 +355,7 @@ impl Machine {
         let nodes = self.nodes.iter().flat_map(NodeRun::wakes);
         nodes
             .chain(self.cordon_wakes())
-            .chain(self.core.hold_posts_until)
+            .chain(self.core.pace.opens_at())
             .chain(self.core.brake.read_again)
             .filter(|t| *t > now)
             .min()

@@ -16,6 +16,9 @@ use crate::plan::{PodAction, PodItem, Wave};
 
 /// How long a pod waits for its budget's next event before it asks the server all the same.
 const BUDGET_FALLBACK: Duration = Duration::from_secs(30);
+/// How long an answer is waited for after the pod has gone. Of a pod that changes under it, the API server tries an
+/// eviction again after 0.5 s before it answers (seen on 1.36).
+const LATE_ANSWER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
@@ -54,6 +57,8 @@ pub(super) struct PodRun {
     ours: bool,
     /// True once a request's fate is unknown: the pod may have been stopped by it.
     maybe_ours: bool,
+    /// When it was seen gone while an answer was outstanding.
+    vanished_at: Option<Duration>,
     patience: Patience,
     said: Option<Cause>,
     /// When it is tried again although it blocks.
@@ -81,6 +86,7 @@ impl PodRun {
             asked: false,
             ours: false,
             maybe_ours: false,
+            vanished_at: None,
             patience: Patience::default(),
             said: None,
             retry_at: None,
@@ -139,7 +145,8 @@ impl PodRun {
             State::Budget { until, .. } => Some(until),
             State::Stopping => self.look_at,
             State::Closed(Closed::Blocked) => self.retry_at,
-            State::Posting(_) | State::Closed(_) => None,
+            State::Posting(_) => self.vanished_at.map(|t| t + LATE_ANSWER),
+            State::Closed(_) => None,
         }
     }
 
@@ -147,11 +154,16 @@ impl PodRun {
     pub(super) fn step(&mut self, core: &mut Core, place: &Place, turn: Wave, now: Duration) {
         let pod = core.index.pod(&self.item.pod.uid).filter(|p| p.node.as_deref() == Some(&place.node));
         let Some(pod) = pod else {
-            if !matches!(self.state, State::Closed(Closed::Left)) {
+            // The answer on its way tells who did it. It comes first, unless somebody else was quicker, or it is lost.
+            let answer = matches!(self.state, State::Posting(_))
+                .then(|| *self.vanished_at.get_or_insert(now) + LATE_ANSWER)
+                .filter(|until| *until > now);
+            if answer.is_none() && !matches!(self.state, State::Closed(Closed::Left)) {
                 self.left(core, place, now);
             }
             return;
         };
+        self.vanished_at = None;
         let idle = matches!(self.state, State::Ready { .. } | State::Budget { .. } | State::Closed(Closed::Blocked));
         if idle && pod.deletion.is_some() {
             // Somebody else stops it: nothing is left to ask for.
@@ -251,6 +263,13 @@ impl PodRun {
         if !self.awaits(id) {
             return None;
         }
+        if self.vanished_at.is_some() {
+            self.ours = accepted;
+            self.maybe_ours |= answer.cause() == Some(Cause::ServerTrouble);
+            self.state = State::Stopping;
+            self.left(core, place, now);
+            return None;
+        }
         match reaction {
             Reaction::Accepted => {
                 self.ours = true;
@@ -275,11 +294,6 @@ impl PodRun {
                 self.block(core, place, Cause::WebhookRefused, answer.describe(), now);
             }
             Reaction::Wait(refusal) => {
-                if refusal.cause == Cause::Throttled {
-                    // The server as a whole asks for patience: nobody posts until then.
-                    let until = self.patience.next_try(&refusal, &self.item.pod.uid, now);
-                    core.hold_posts_until = Some(core.hold_posts_until.map_or(until, |t| t.max(until)));
-                }
                 if self.patience.refused(&refusal, now) {
                     if refusal.cause.is_about_budgets()
                         && let Some(budget) = first_budget(&core.index, &self.item.pod.uid)
@@ -289,7 +303,7 @@ impl PodRun {
                     self.block(core, place, refusal.cause, refusal.because, now);
                     return None;
                 }
-                let next = self.patience.next_try(&refusal, &self.item.pod.uid, now);
+                let next = core.next_try(&self.patience, &refusal, &self.item.pod.uid, now);
                 self.say(core, place, refusal.cause, refusal.because, now);
                 self.maybe_ours |= refusal.cause == Cause::ServerTrouble;
                 let waits_for_event =
@@ -368,7 +382,7 @@ impl PodRun {
             self.item.row.outcome = PodOutcome::Gone;
             return;
         }
-        // An eviction whose answer never came counts as ours: the pod left while we asked.
+        // An eviction whose answer does not come counts as ours: the pod left while we asked.
         let ours = self.ours || self.maybe_ours || matches!(self.state, State::Posting(_));
         self.ours = ours;
         core.gate.answered(&core.index, &self.item.pod.uid, true, false);
@@ -421,6 +435,10 @@ impl PodRun {
     /// The deadline or a signal came first: the row says what it was doing.
     pub(super) fn cut(&mut self, cause: Cause, unsent: &BTreeSet<RequestId>) {
         if self.closed().is_some() {
+            return;
+        }
+        if self.vanished_at.is_some() {
+            self.state = State::Closed(Closed::Left);
             return;
         }
         if matches!(&self.state, State::Posting(id) if unsent.contains(id)) {

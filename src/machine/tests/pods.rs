@@ -45,8 +45,35 @@ fn a_pod_that_leaves_while_its_eviction_is_unanswered_counts_as_ours() {
     let mut rig = web();
     rig.effects();
     rig.gone(&pod("web-0"));
+    rig.advance(Duration::from_millis(999));
+    assert_eq!(rig.effects(), [], "its answer may be on its way");
+    rig.advance(Duration::from_millis(1));
     rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Done));
     assert_eq!(rig.pod_row("web-0").outcome, PodOutcome::Evicts);
+}
+
+#[test]
+fn the_answer_tells_who_removed_a_pod_that_left_meanwhile() {
+    for (answer, outcome, how) in [
+        (EvictionAnswer::Accepted, PodOutcome::Evicts, PodExit::Evicted),
+        (EvictionAnswer::Gone, PodOutcome::Gone, PodExit::AlreadyGone),
+        (EvictionAnswer::PodReplaced, PodOutcome::Gone, PodExit::AlreadyGone),
+        (EvictionAnswer::Throttled { after: None }, PodOutcome::Gone, PodExit::AlreadyGone),
+    ] {
+        let mut rig = web();
+        rig.effects();
+        rig.gone(&pod("web-0"));
+        rig.evict("web-0", answer);
+        rig.relist();
+        assert_eq!(rig.ended(), Some(ExitCode::Done));
+        assert_eq!(rig.pod_row("web-0").outcome, outcome);
+        let told = rig
+            .events()
+            .into_iter()
+            .find_map(|e| if let EventKind::PodGone { how, .. } = e { Some(how) } else { None });
+        assert_eq!(told, Some(how));
+    }
 }
 
 #[test]
