@@ -140,7 +140,7 @@ fn a_deadline_does_not_wait_for_the_answer_to_a_cordon() {
 #[test]
 fn an_api_server_that_never_comes_back() {
     let cluster = stops_in_a_second();
-    let running = cluster.begin(&["node-0", "--timeout", "5s", "-o", "json"]);
+    let running = cluster.begin(&["node-0", "--timeout", "9s", "-o", "json"]);
     running.wait_stderr(" is stopping");
     let now = cluster.sim.elapsed();
     cluster.sim.fault(Fault::at(now, Then::Gone));
