@@ -29,7 +29,7 @@ e2e:
 		set -ex; \
 		$(CARGO) build --workspace --bins --locked; \
 		tests/lab/lab build; \
-		tests/lab/lab run $(CARGO) test --locked --test flows real:: -- --ignored --test-threads=4; \
+		tests/lab/lab run $(CARGO) test --locked --test flows -- --ignored --test-threads=6; \
 	fi
 
 lab:

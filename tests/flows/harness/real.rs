@@ -46,15 +46,14 @@ impl Real {
         }
     }
 
-    /// The code with which a POST of that user is refused.
-    pub async fn refusal(&self, user: &str, path: &str, body: &Value) -> Option<u16> {
+    /// UID of the priority level in which the API server puts a POST of that user.
+    pub async fn priority_level(&self, user: &str, path: &str, body: &Value) -> String {
         let (client, _) = self.connect(Some(user)).await;
         let request = Request::post(path).header("Content-Type", "application/json");
-        let request = request.body(serde_json::to_vec(body).expect("JSON")).expect("a path");
-        match client.request::<Value>(request).await {
-            Err(kube::Error::Api(status)) => Some(status.code),
-            _ => None,
-        }
+        let request = request.body(kube::client::Body::from(serde_json::to_vec(body).expect("JSON"))).expect("a path");
+        let answer = client.send(request).await.expect("an answer");
+        let level = answer.headers().get("X-Kubernetes-Pf-Prioritylevel-Uid");
+        level.and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned()
     }
 
     /// All objects of a kind; namespace "" for all of them.
@@ -64,11 +63,6 @@ impl Real {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
         }
-    }
-
-    /// One object.
-    pub async fn get(&self, kind: &str, ns: &str, name: &str) -> Option<Value> {
-        self.send(Method::GET, &path(kind, ns, name), None).await
     }
 
     /// Creates an object that says its kind.

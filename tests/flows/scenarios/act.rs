@@ -1,6 +1,7 @@
 //! What happens to a cluster beside a drain, on the simulated one and on a real one.
 
 use std::future::Future;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use http::Method;
@@ -15,8 +16,8 @@ use crate::harness::{Real, Venue, lab, path, secs};
 pub enum Act {
     /// Deletes an object, with the grace that it has; of a pod the name may be cut off.
     Delete { kind: &'static str, ns: String, name: String },
-    /// Removes a pod at once, and waits until its controller has put another one of that name on a node.
-    Replace { ns: String, name: String },
+    /// Removes a pod at once, and creates this one of the same name.
+    Replace(Value),
     /// Creates an object.
     Create(Value),
     /// Merges that into an object.
@@ -25,8 +26,8 @@ pub enum Act {
     ApiAway(Duration),
     /// virt-api answers, refuses connections, or accepts them and never answers.
     VirtApi(VirtApi),
-    /// Whether API priority and fairness turns away this user's evictions.
-    Throttle(String, bool),
+    /// API priority and fairness serves one eviction of this user at a time, and turns the others away.
+    Throttle(String),
     /// Whether the controllers of Kubernetes work.
     Controllers(bool),
 }
@@ -79,18 +80,20 @@ fn simulate(sim: &Sim, act: Act) {
         Act::Delete { kind, ns, name } => {
             sim.delete(kind, &ns, &find(kind, &ns, &name));
         }
-        Act::Replace { ns, name } => drop(sim.world().remove("Pod", &ns, &name)),
+        Act::Replace(pod) => {
+            sim.vanish("Pod", pod.namespace(), pod.name());
+            sim.create(pod);
+        }
         Act::Create(object) => drop(sim.create(object)),
         Act::Patch { kind, ns, name, patch } => {
             sim.update(kind, &ns, &find(kind, &ns, &name), |o| merge(o, &patch));
         }
         Act::ApiAway(time) => sim.fault(Fault::at(now, Then::Gone).between(now, now + time)),
         Act::VirtApi(state) => sim.virt_api(state),
-        Act::Throttle(_, true) => {
+        Act::Throttle(_) => {
             let text = Then::plain(429, 1, "Too many requests, please try again later.\n");
-            sim.fault(Fault::on("POST", "/eviction", text));
+            sim.fault(Fault::on("POST", "/eviction", text).first(9));
         }
-        Act::Throttle(_, false) => sim.mend(),
         Act::Controllers(work) => sim.options(|o| o.disruption_controller = work),
     }
 }
@@ -126,14 +129,10 @@ async fn perform(real: &Real, act: Act) {
             let path = path(kind, &ns, &find(kind, &ns, &name).await);
             real.send(Method::DELETE, &path, None).await;
         }
-        Act::Replace { ns, name } => {
-            let old = real.get("Pod", &ns, &name).await.expect("a pod to replace");
-            real.send(Method::DELETE, &path("Pod", &ns, &name), Some(&json!({"gracePeriodSeconds": 0}))).await;
-            let bound = async || {
-                let now = real.get("Pod", &ns, &name).await;
-                now.is_some_and(|p| p.uid() != old.uid() && p.is_true("Ready"))
-            };
-            real.until("the successor", secs(30), bound).await;
+        Act::Replace(pod) => {
+            let at_once = json!({"gracePeriodSeconds": 0});
+            real.send(Method::DELETE, &path("Pod", pod.namespace(), pod.name()), Some(&at_once)).await;
+            real.create(pod).await;
         }
         Act::Create(object) => drop(real.create(object).await),
         Act::Patch { kind, ns, name, patch } => {
@@ -146,23 +145,14 @@ async fn perform(real: &Real, act: Act) {
             script(["start", "apiserver"]).await;
         }
         Act::VirtApi(VirtApi::Hang) => script(["pause", "virt-api"]).await,
-        Act::VirtApi(VirtApi::Up) => {
-            script(["resume", "virt-api"]).await;
-            script(["start", "virt-api"]).await;
-        }
+        Act::VirtApi(VirtApi::Up) => mend().await,
         Act::VirtApi(VirtApi::Refused | VirtApi::NoEndpoints) => script(["stop", "virt-api"]).await,
         Act::Controllers(work) => script([if work { "start" } else { "stop" }, "controllers"]).await,
-        Act::Throttle(user, true) => throttle(real, &user).await,
-        Act::Throttle(user, false) => {
-            for resource in ["flowschemas", "prioritylevelconfigurations"] {
-                let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{resource}/{user}");
-                real.send(Method::DELETE, &path, None).await;
-            }
-        }
+        Act::Throttle(user) => throttle(real, &user).await,
     }
 }
 
-/// A priority level without a seat, and the user's evictions sent to it.
+/// A priority level without a share, which still serves one request at a time and has no queue, and the user's evictions sent to it.
 async fn throttle(real: &Real, user: &str) {
     let api = "flowcontrol.apiserver.k8s.io/v1";
     let level = json!({"apiVersion": api, "kind": "PriorityLevelConfiguration", "metadata": {"name": user},
@@ -172,22 +162,37 @@ async fn throttle(real: &Real, user: &str) {
         "spec": {"priorityLevelConfiguration": {"name": user}, "matchingPrecedence": 100,
             "rules": [{"subjects": [{"kind": "User", "user": {"name": user}}],
                 "resourceRules": [{"verbs": ["create"], "apiGroups": [""], "resources": ["pods/eviction"], "namespaces": ["*"]}]}]}});
-    real.send(Method::POST, &format!("/apis/{api}/prioritylevelconfigurations"), Some(&level)).await;
+    let level = real.send(Method::POST, &format!("/apis/{api}/prioritylevelconfigurations"), Some(&level)).await;
     real.send(Method::POST, &format!("/apis/{api}/flowschemas"), Some(&schema)).await;
-    // The API server learns of it by a watch: asked for a pod that is not there, it shows whether it has.
+    // The API server learns of it by a watch. Asked for a pod that is not there, it shows whether it has.
+    let level = level.expect("created");
     let eviction =
         json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "nobody", "namespace": "default"}});
-    let turned_away =
-        async || real.refusal(user, "/api/v1/namespaces/default/pods/nobody/eviction", &eviction).await == Some(429);
-    real.until("the throttle", secs(30), turned_away).await;
+    let path = "/api/v1/namespaces/default/pods/nobody/eviction";
+    let known = async || real.priority_level(user, path, &eviction).await == level.uid();
+    real.until("the throttle", secs(30), known).await;
+}
+
+/// Everything that a scenario may have taken away is there again.
+pub async fn mend() {
+    for part in ["apiserver", "controllers", "virt-api"] {
+        // Refused for what is not there, which is started below.
+        let _ = try_script(["resume", part]).await;
+    }
+    for part in ["apiserver", "controllers", "virt-api"] {
+        script(["start", part]).await;
+    }
+}
+
+async fn script(words: [&'static str; 2]) {
+    let output = try_script(words).await;
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A command of the cluster's own script, which ends when it has taken effect.
-async fn script(words: [&str; 2]) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/lab");
+async fn try_script(words: [&'static str; 2]) -> Output {
     assert!(lab().is_some(), "no cluster for tests");
-    let words = words.map(str::to_owned);
-    let run = move || std::process::Command::new(path).args(&words).output();
-    let output = tokio::task::spawn_blocking(run).await.expect("no panic").expect("tests/lab/lab starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/lab");
+    let run = move || Command::new(path).args(words).output();
+    tokio::task::spawn_blocking(run).await.expect("no panic").expect("tests/lab/lab starts")
 }

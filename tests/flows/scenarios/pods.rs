@@ -2,7 +2,6 @@
 
 use safe_drain::event::{EventKind, StopReason};
 use safe_drain_sim::{Json, PodSpec, object};
-use serde_json::json;
 
 use super::{Act, Stage};
 
@@ -74,21 +73,25 @@ pub async fn finalizer(s: &Stage) {
 
 pub async fn replaced_pod(s: &Stage) {
     s.fast_nodes(1).await;
-    s.stateful_set("db", 1, PodSpec::new()).await;
+    s.pod("bare", PodSpec::new()).await;
     s.settle().await;
-    s.fast_nodes(1).await;
-    // The set's pod is replaced between the list and its turn.
-    let old = s.get("Pod", "db-0").await.expect("it runs").uid().to_owned();
-    let pin = json!({"spec": {"unschedulable": true}});
-    s.act(Act::Patch { kind: "Node", ns: String::new(), name: s.node(1), patch: pin }).await;
-    let replace = Act::Replace { ns: s.ns().to_owned(), name: "db-0".to_owned() };
-    let flow = s.drain(0).changes().right_after(|e| matches!(e, EventKind::Planned { .. }), s.at_once(replace));
+    // It is made again, under its name, in the moment in which its eviction goes out.
+    let old = s.get("Pod", "bare").await.expect("it runs").uid().to_owned();
+    let again = object::pod(s.ns(), "bare", PodSpec::new().with(|o| o.put("/spec/nodeName", s.node(0))));
+    let flow = s.drain(0).with(|o| o.force = true).changes();
+    let flow = flow.right_after(|e| matches!(e, EventKind::NodeCordoned { .. }), s.at_once(Act::Replace(again)));
     let run = s.run(flow).await;
     run.exits(0);
-    for r in run.evictions("db-0") {
+    let sent = run.evictions("bare");
+    assert_eq!(sent.len(), 2, "{run}");
+    for r in sent {
         let uid = r.body.as_ref().expect("a body").text("/deleteOptions/preconditions/uid");
-        assert_eq!(uid == old, r.status == 409, "the old UID is refused, the new one is evicted:\n{run}");
+        // 404 if it comes between the end of the one and the start of the other.
+        assert_eq!(uid == old, matches!(r.status, 404 | 409), "the old UID is refused, the new one is evicted:\n{run}");
     }
+    let of = |uid: &str| run.rows("pods").into_iter().find(|r| (r.text("/uid") == old) == (uid == old)).cloned();
+    assert_eq!(of(&old).expect("a row").text("/outcome"), "gone", "{run}");
+    assert_eq!(of("").expect("a row").text("/outcome"), "evicts", "{run}");
 }
 
 pub async fn terminating_namespace(s: &Stage) {
@@ -130,7 +133,7 @@ pub async fn slow_stop(s: &Stage) {
 pub async fn second_drain(s: &Stage) {
     s.nodes(1).await;
     s.deployment("web", 1, PodSpec::new().grace(60).annotation("lab/stop", "8s")).await;
-    s.deployment("cart", 2, PodSpec::new()).await;
+    s.deployment("cart", 1, PodSpec::new()).await;
     s.settle().await;
     s.nodes(1).await;
     let stopping = |e: &EventKind| matches!(e, EventKind::PodGone { .. });

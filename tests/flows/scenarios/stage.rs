@@ -1,45 +1,93 @@
 //! What a scenario plays on: some nodes and a namespace of a cluster, simulated or real, that belong to it alone.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use http::Method;
 use safe_drain::settings::DrainOptions;
-use safe_drain_sim::{Json, Options, PodSpec, Sim, Vm, object};
+use safe_drain_sim::{Json, Options, PodSpec, Sim, Vm, node, object};
 use serde_json::{Value, json};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::digest::Digest;
 use crate::harness::{Flow, Outcome, Real, Venue, path, secs};
 
 /// Label of the nodes of a stage, and what selects them in all that plays on it.
 const STAGE: &str = "lab/stage";
+/// An answer takes longer than a watch's news of what happened before, as on a real server.
+const LATENCY: Duration = Duration::from_millis(2);
 /// Kinds whose objects are waited for.
 const WORKLOADS: [&str; 4] = ["Deployment", "StatefulSet", "DaemonSet", "VirtualMachineInstanceReplicaSet"];
+
+/// Who breaks or changes what all stages share must have the cluster for itself.
+static CLUSTER: LazyLock<RwLock<()>> = LazyLock::new(RwLock::default);
+
+/// Which part of the real cluster a stage has.
+enum Place {
+    /// None, or a cluster of its own.
+    None,
+    Beside(#[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
 
 /// A scenario's own part of a cluster.
 pub struct Stage {
     pub(super) venue: Venue,
     name: String,
     nodes: Cell<usize>,
+    place: RefCell<Place>,
     digests: RefCell<Vec<Digest>>,
 }
 
 impl Stage {
     /// On a simulated cluster of its own. Limits are those of the cluster in `tests/lab`.
     pub fn simulated(name: &str) -> Self {
-        let options = Options { migrations_per_node: 3, migrations_per_cluster: 20, ..Options::default() };
+        let options =
+            Options { migrations_per_node: 3, migrations_per_cluster: 20, latency: LATENCY, ..Options::default() };
         Self::new(name, Venue::Sim(Sim::new(options)))
     }
 
     /// On the real cluster, beside other stages.
     pub async fn real(name: &str) -> Self {
+        let cluster = CLUSTER.read().await;
         let real = Real::of_environment().await;
         real.create(json!({"kind": "Namespace", "metadata": {"name": name}})).await;
-        Self::new(name, Venue::Real(Arc::new(real)))
+        let stage = Self::new(name, Venue::Real(Arc::new(real)));
+        stage.place.replace(Place::Beside(cluster));
+        stage
     }
 
     fn new(name: &str, venue: Venue) -> Self {
-        Self { venue, name: name.to_owned(), nodes: Cell::new(0), digests: RefCell::default() }
+        Self {
+            venue,
+            name: name.to_owned(),
+            nodes: Cell::new(0),
+            place: RefCell::new(Place::None),
+            digests: RefCell::default(),
+        }
+    }
+
+    /// From here on no other stage is played on; for acts that reach all of the cluster.
+    pub async fn alone(&self) {
+        if matches!(self.venue, Venue::Real(_)) {
+            // First given back: two that wait for each other would wait for ever.
+            self.place.replace(Place::None);
+            let cluster = CLUSTER.write().await;
+            self.place.replace(Place::Alone(cluster));
+        }
+    }
+
+    /// From here on others may play again.
+    pub fn shared(&self) {
+        if let Place::Alone(cluster) = self.place.replace(Place::None) {
+            self.place.replace(Place::Beside(cluster.downgrade()));
+        }
+    }
+
+    /// Whether it may have broken something.
+    pub fn is_alone(&self) -> bool {
+        matches!(*self.place.borrow(), Place::Alone(_))
     }
 
     /// The namespace of most of its objects.
@@ -65,11 +113,9 @@ impl Stage {
     async fn more_nodes(&self, n: usize, played: bool) {
         for _ in 0..n {
             let name = self.node(self.nodes.replace(self.nodes.get() + 1));
-            let mut node = object::node(&name, true, &self.venue.now().strftime("%FT%TZ").to_string());
+            let mut node = node(&name, true, self.venue.now());
             node.set_label(STAGE, &self.name);
-            if played {
-                node.set_label("lab/played", "true");
-            } else {
+            if !played {
                 node.set_annotation("kwok.x-k8s.io/node", Some("fake"));
             }
             match &self.venue {

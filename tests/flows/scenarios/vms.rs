@@ -12,6 +12,7 @@ const DISK: &str = "DisksNotLiveMigratable";
 
 pub async fn strategy_switch(s: &Stage) {
     s.nodes(1).await;
+    s.alone().await;
     s.eviction_strategy("LiveMigrate").await;
     s.vm(Vm::new("db-0").non_migratable(DISK)).await;
     s.vm(Vm::new("web-1")).await;
@@ -23,9 +24,10 @@ pub async fn strategy_switch(s: &Stage) {
     s.deployment("web", 4, PodSpec::new()).await;
     s.settle().await;
     s.eviction_strategy("LiveMigrateIfPossible").await;
+    s.shared();
     s.nodes(2).await;
     let before = s.list("VirtualMachineInstance").await;
-    let run = s.run(s.drain(0).timeout(60).with(|o| o.restart_stale = RestartStale::Always).changes()).await;
+    let run = s.run(s.drain(0).timeout(45).with(|o| o.restart_stale = RestartStale::Always).changes()).await;
     run.exits(3);
     for (vm, outcome, cause) in [
         ("db-0", "restarts", ""),

@@ -288,16 +288,6 @@ impl World {
         self
     }
 
-    /// Removes an object at once and settles: a controller has replaced it afterwards.
-    #[must_use]
-    pub fn remove(self, kind: &str, ns: &str, name: &str) -> Self {
-        let kind = Kind::of_object(kind).expect("a kind of the table");
-        self.settled(|c| {
-            c.store.remove(&Key::new(kind, ns, name)).expect("an object to remove");
-        });
-        self
-    }
-
     /// The cluster.
     pub fn done(self) -> Sim {
         self.sim
