@@ -9,6 +9,8 @@ use crate::json::Json;
 
 /// Why a migration with `lab/migration: fail` fails.
 pub(crate) const TOO_LONG: &str = "Live migration is not completed after 150 seconds and has been aborted";
+/// Why one fails whose target has gone.
+pub(crate) const TARGET_DOWN: &str = "Target pod is down";
 
 /// Reads `1.5s`, `300ms`, `2m`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
@@ -130,15 +132,21 @@ pub(crate) fn seconds(number: i64) -> Duration {
     Duration::from_secs(u64::try_from(number).unwrap_or(0))
 }
 
-/// A pod has ended well.
-pub(crate) fn pod_completes(p: &mut Value, now: &str) {
-    p.put("/status/phase", "Succeeded");
-    p.set_condition(json!({"type": "Ready", "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": now}));
+/// Whether this launcher is the one that a migration has left without a guest: the source of one that went well, the target of one that failed.
+pub(crate) fn is_left(vmi: &Value, pod: &Value) -> bool {
+    let Some(state) = vmi.pointer("/status/migrationState") else { return false };
+    let side = if state.flag("/failed") { "/targetPod" } else { "/sourcePod" };
+    state.flag("/completed")
+        && state.text(side) == pod.name()
+        && vmi.text("/status/nodeName") != pod.text("/spec/nodeName")
 }
 
-/// What a kubelet says of the containers then.
-pub(crate) fn containers_end(p: &mut Value, now: &str) {
-    p.set_condition(json!({"type": "ContainersReady", "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": now}));
+/// A pod has ended well, and so have its containers.
+pub(crate) fn pod_completes(p: &mut Value, now: &str) {
+    p.put("/status/phase", "Succeeded");
+    for kind in ["Ready", "ContainersReady"] {
+        p.set_condition(json!({"type": kind, "status": "False", "reason": "PodCompleted", "lastProbeTime": null, "lastTransitionTime": now}));
+    }
     for list in ["/status/containerStatuses", "/status/initContainerStatuses"] {
         for c in p.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             if c.has("/state/running") || c.has("/state/waiting") {

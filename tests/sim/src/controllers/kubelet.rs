@@ -1,6 +1,6 @@
 //! The kubelets and, for guests, the virt-handlers. Steered by annotations:
 //! `lab/stop` (how long a pod takes to stop), `lab/shutdown: killed` (the guest ignores its shutdown: takes its whole grace and ends Failed),
-//! `lab/shutdown: lost` (nobody says how the guest ended: the VMI stays Running without a pod),
+//! `lab/shutdown: lost` (nobody says how the guest ended: virt-controller, where it runs, takes it for Failed once the pod is gone),
 //! `lab/crash: true` on a pod (it never becomes ready), `lab/nonmigratable` (reason of LiveMigratable=False), `lab/agent: none`.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::node::is_up;
-use super::vmi::is_final;
+use super::vmi::{is_final, pod_is_final};
 use crate::cluster::{Cluster, finish};
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
@@ -33,9 +33,10 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         cluster.after(&format!("stop/{uid}/{grace}"), wish.min(limit), move |c| {
             if c.store.get(&key).is_some_and(|p| p.uid() == uid && is_up(c, p.text("/spec/nodeName"))) {
                 shut_guest(c, &key, cut_short);
-                if c.store.get(&key).is_some_and(|p| !p.list("/metadata/finalizers").is_empty()) {
-                    // The object stays: it shows that nothing runs any more.
-                    c.update(&key, |p| p.put("/status/phase", "Succeeded"));
+                let shown =
+                    |p: &Value| p.label("kubevirt.io") == "virt-launcher" || !p.list("/metadata/finalizers").is_empty();
+                if c.store.get(&key).is_some_and(|p| shown(&p)) {
+                    complete(c, &key);
                 }
                 finish(c, &key, &uid);
             }
@@ -48,7 +49,28 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
                 run(c, &key);
             }
         });
+    } else if !pod_is_final(&pod)
+        && let Some(vmi) = owner_vmi(cluster, &pod)
+        && (is_final(&vmi) || machine::is_left(&vmi, &pod))
+    {
+        let wait = if is_final(&vmi) { Duration::ZERO } else { stop_time(cluster, &pod) };
+        let key = key.clone();
+        cluster.after(&format!("left/{uid}"), wait, move |c| {
+            let here = |p: &Value| p.uid() == uid && !p.deleting() && is_up(c, p.text("/spec/nodeName"));
+            if c.store.get(&key).is_some_and(|p| here(&p)) {
+                complete(c, &key);
+            }
+        });
     }
+}
+
+fn complete(cluster: &mut Cluster, key: &Key) {
+    let now = cluster.now();
+    cluster.update(key, |p| {
+        if !pod_is_final(p) {
+            machine::pod_completes(p, &now);
+        }
+    });
 }
 
 fn owner_vmi(cluster: &Cluster, pod: &Value) -> Option<std::sync::Arc<Value>> {

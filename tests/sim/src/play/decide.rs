@@ -152,16 +152,7 @@ fn pod(view: &View, pod: &Value, options: &Options) -> Option<Due> {
     if pod.text("/status/phase") == "Pending" {
         return Some(Due::new(Step::Start, options.start));
     }
-    (!over && owner.is_some_and(|v| is_left(v, pod))).then(|| Due::new(Step::End, Duration::ZERO))
-}
-
-/// Whether this launcher is the one that a migration has left without a guest: the source of one that went well, the target of one that failed.
-fn is_left(vmi: &Value, pod: &Value) -> bool {
-    let Some(state) = vmi.pointer("/status/migrationState") else { return false };
-    let side = if state.flag("/failed") { "/targetPod" } else { "/sourcePod" };
-    state.flag("/completed")
-        && state.text(side) == pod.name()
-        && vmi.text("/status/nodeName") != pod.text("/spec/nodeName")
+    (!over && owner.is_some_and(|v| machine::is_left(v, pod))).then(|| Due::new(Step::End, Duration::ZERO))
 }
 
 fn vmi(view: &View, vmi: &Value, options: &Options) -> Option<Due> {
@@ -239,7 +230,6 @@ pub(super) fn writes(view: &View, id: &Id, step: Step, options: &Options, now: T
             let shown = old.label("kubevirt.io") == "virt-launcher" || !old.list("/metadata/finalizers").is_empty();
             if shown && !pod_is_final(old) {
                 machine::pod_completes(&mut new, &now);
-                machine::containers_end(&mut new, &now);
                 all.push(changed(old, &new, true));
             }
             if old.deleting() {
@@ -259,7 +249,7 @@ pub(super) fn writes(view: &View, id: &Id, step: Step, options: &Options, now: T
         }
         Step::Copied => machine::guest_moves(&mut new, &now),
         Step::Abort => machine::copy_is_aborted(&mut new, &now),
-        Step::Break => machine::copy_ends(&mut new, "Target pod is down", &now),
+        Step::Break => machine::copy_ends(&mut new, machine::TARGET_DOWN, &now),
     }
     vec![changed(old, &new, id.kind == Kind::Pod)]
 }
