@@ -64,6 +64,7 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
     let Some(vmi) = cluster.store.get(key) else { return };
     let pods = launchers(cluster, &vmi);
     let now = cluster.now();
+    unready(cluster, key, &now);
     if vmi.deleting() {
         return end(cluster, key, &vmi, &pods);
     }
@@ -98,15 +99,40 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
             cluster.update(key, |v| set_phase(v, "Failed", &now));
         }
         ("Scheduling", Some(pod)) => scheduling(cluster, key, pod, &now),
-        _ => {
-            let here =
-                pods.iter().any(|p| !pod_is_final(p) && p.text("/spec/nodeName") == vmi.text("/status/nodeName"));
-            if !here && vmi.annotation("lab/shutdown") != "lost" {
-                cluster.update(key, |v| set_phase(v, "Failed", &now));
-            }
-        }
+        _ => lose(cluster, key, &vmi, &pods, &now),
     }
     follow_pods(cluster, key, &now);
+}
+
+/// A guest whose launcher object has gone before virt-handler said how it ended has failed.
+fn lose(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>], now: &str) {
+    if !matches!(vmi.text("/status/phase"), "Scheduled" | "Running") || own(vmi, pods).is_some() {
+        return;
+    }
+    cluster.update(key, |v| set_phase(v, "Failed", now));
+}
+
+/// The launcher on the VMI's node, as long as there is an object of it; of several the one that runs.
+fn own<'a>(vmi: &Value, pods: &'a [Arc<Value>]) -> Option<&'a Arc<Value>> {
+    let here = |p: &&Arc<Value>| p.text("/spec/nodeName") == vmi.text("/status/nodeName");
+    pods.iter().filter(here).find(|p| !pod_is_final(p)).or_else(|| pods.iter().find(here))
+}
+
+/// What the Ready condition says of a launcher that goes or is gone.
+fn unready(cluster: &mut Cluster, key: &Key, now: &str) {
+    let Some(vmi) = cluster.store.get(key).filter(|v| !v.text("/status/nodeName").is_empty()) else { return };
+    let pods = launchers(cluster, &vmi);
+    let (reason, message) = match own(&vmi, &pods) {
+        None => ("PodNotExists", "virt-launcher pod has not yet been scheduled"),
+        Some(p) if p.deleting() || pod_is_final(p) => ("PodTerminating", "virt-launcher pod is terminating"),
+        Some(_) => return,
+    };
+    if vmi.condition("Ready").is_none_or(|c| c.text("/reason") != reason) {
+        cluster.update(key, |v| {
+            v.set_condition(json!({"type": "Ready", "status": "False", "reason": reason, "message": message,
+                "lastProbeTime": now, "lastTransitionTime": now}));
+        });
+    }
 }
 
 fn scheduling(cluster: &mut Cluster, key: &Key, pod: &Value, now: &str) {
@@ -176,13 +202,10 @@ fn end(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>]) {
         cluster.event(vmi, "virtualmachine-controller", "Normal", "SuccessfulDelete", &text);
         cluster.delete(&Key::new(Kind::Pod, &key.ns, pod.name()), None);
     }
+    let now = cluster.now();
+    unready(cluster, key, &now);
+    lose(cluster, key, vmi, &launchers(cluster, vmi), &now);
     if launchers(cluster, vmi).is_empty() {
-        let now = cluster.now();
-        cluster.update(key, |v| {
-            if !is_final(v) {
-                set_phase(v, "Succeeded", &now);
-            }
-        });
         cluster.update(key, |v| {
             let own = ["kubevirt.io/virtualMachineControllerFinalize", "kubevirt.io/foregroundDeleteVirtualMachine"];
             let rest: Vec<Value> = v
