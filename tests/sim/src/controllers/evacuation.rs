@@ -56,7 +56,7 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         json!({"metadata": {"generateName": "kubevirt-evacuation-", "namespace": key.ns, "annotations": {"kubevirt.io/evacuationMigration": node}}, "spec": spec}),
     );
     let text = format!("Created Migration {}", migration.name());
-    cluster.event(&vmi, "disruptionbudget-controller", "Normal", "SuccessfulCreate", &text);
+    cluster.event(&vmi, "evacuation-controller", "Normal", "SuccessfulCreate", &text);
 }
 
 /// True for a VMI whose migration failed while one waits that has not been tried. The real controller takes its candidates

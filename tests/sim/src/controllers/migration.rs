@@ -49,12 +49,21 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         return finished(cluster, key, &m);
     }
     let vmi = cluster.get(Kind::Vmi, &key.ns, m.text("/spec/vmiName"));
-    let Some(vmi) = vmi.filter(|v| !vmi_is_final(v) && !v.deleting()) else {
+    let Some(vmi) = vmi.filter(|v| !vmi_is_final(v)) else {
         fail(cluster, key, "Migration failed vmi shutdown during migration.");
         return;
     };
-    if m.deleting() {
-        return abort(cluster, key, &m, &vmi);
+    if m.deleting() && !mine(&vmi, &m) {
+        return cancel(cluster, key, &m);
+    }
+    if counts(&m) {
+        match target_of(cluster, &m) {
+            Some(p) if pod_is_final(&p) => {
+                return fail(cluster, key, "Migration failed because target pod shutdown during migration");
+            }
+            None => return fail(cluster, key, "Migration target pod was removed during active migration."),
+            Some(_) => {}
+        }
     }
     match m.text("/status/phase") {
         "" => {
@@ -130,9 +139,7 @@ fn pending(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
 }
 
 fn scheduling(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
-    let Some(pod) = target_of(cluster, m).filter(|p| !pod_is_final(p) && !p.deleting()) else {
-        return fail(cluster, key, "Migration failed because target pod shutdown during migration");
-    };
+    let Some(pod) = target_of(cluster, m).filter(|p| !p.deleting()) else { return };
     if pod.text("/status/phase") == "Running" {
         return go(cluster, key, "Scheduled");
     }
@@ -149,8 +156,8 @@ fn scheduling(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
                 m.text("/status/phase") == "Scheduling"
                     && target_of(c, &m).is_some_and(|p| p.uid() == uid && p.text("/spec/nodeName").is_empty())
             });
-            if still {
-                fail(c, &key, &format!("unschedulable pod {}/{} timeout period exceeded", key.ns, key.name));
+            if still && let Some(m) = c.store.get(&key) {
+                drop_target(c, &m, |pod| format!("unschedulable pod {pod} timeout period exceeded"));
             }
         });
     }
@@ -158,9 +165,7 @@ fn scheduling(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
 
 /// Hands over to the nodes: the VMI's migration state.
 fn prepare(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
-    let Some(target) = target_of(cluster, m) else {
-        return fail(cluster, key, "Migration target pod was removed during active migration.");
-    };
+    let Some(target) = target_of(cluster, m) else { return };
     cluster.event(
         m,
         "virtualmachine-controller",
@@ -237,8 +242,10 @@ fn running(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
         );
     }
     if !vmi.flag("/status/migrationState/completed") {
-        if target_of(cluster, m).is_none_or(|p| pod_is_final(&p) || p.deleting()) {
-            fail(cluster, key, "Migration target pod was removed during active migration.");
+        if m.deleting() {
+            abort(cluster, key, m, vmi);
+        } else if target_of(cluster, m).is_some_and(|p| p.deleting()) {
+            lose_target(cluster, key, m);
         }
         return;
     }
@@ -256,13 +263,22 @@ fn running(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
     cluster.forgive(vmi.uid());
 }
 
-/// Ends a migration badly; its target pod goes, the mark stays.
+/// The source sees that its target goes.
+fn lose_target(cluster: &mut Cluster, key: &Key, m: &Value) {
+    let (key, uid, wait) = (key.clone(), m.uid().to_owned(), cluster.opts.handover);
+    cluster.after(&format!("break/{uid}"), wait, move |c| {
+        if let Some(vmi) = running_vmi(c, &key, &uid) {
+            let now = c.now();
+            let vmi = Key::new(Kind::Vmi, &key.ns, vmi.name());
+            c.update(&vmi, |v| machine::copy_ends(v, machine::TARGET_DOWN, &now));
+        }
+    });
+}
+
+/// Ends a migration badly; the mark stays. Its target pod is told by virt-handler, not by virt-controller, and stays as a completed one.
 fn fail(cluster: &mut Cluster, key: &Key, why: &str) {
     let Some(m) = cluster.store.get(key).filter(|m| !is_final(m)) else { return };
     cluster.event(&m, "virtualmachine-controller", "Warning", "FailedMigration", why);
-    if let Some(pod) = target_of(cluster, &m) {
-        cluster.delete(&Key::new(Kind::Pod, &key.ns, pod.name()), None);
-    }
     if let Some(vmi) = cluster.get(Kind::Vmi, &key.ns, m.text("/spec/vmiName")) {
         if !m.deleting() {
             cluster.blame(vmi.uid());
@@ -278,13 +294,33 @@ fn fail(cluster: &mut Cluster, key: &Key, why: &str) {
         });
     }
     go(cluster, key, "Failed");
+    if let Some(pod) = target_of(cluster, &m) {
+        cluster.store.touch(&Key::new(Kind::Pod, &key.ns, pod.name()));
+    }
 }
 
-/// The migration object is being deleted before it ended.
-fn abort(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
-    if m.text("/status/phase") != "Running" || !mine(vmi, m) {
-        return fail(cluster, key, "Migration failed due to being canceled");
+/// Deletes a target pod that the nodes have not been told of.
+fn drop_target(cluster: &mut Cluster, m: &Value, text: impl FnOnce(&str) -> String) {
+    if let Some(pod) = target_of(cluster, m).filter(|p| !p.deleting() && !pod_is_final(p)) {
+        cluster.delete(&Key::new(Kind::Pod, pod.namespace(), pod.name()), None);
+        let text = text(&format!("{}/{}", pod.namespace(), pod.name()));
+        cluster.event(m, "virtualmachine-controller", "Normal", "SuccessfulDelete", &text);
     }
+}
+
+/// The migration object is being deleted before the nodes were told of it.
+fn cancel(cluster: &mut Cluster, key: &Key, m: &Value) {
+    drop_target(cluster, m, |pod| format!("migration canceled and pod {pod} is deleted"));
+    fail(cluster, key, "Migration failed due to being canceled");
+}
+
+/// The migration object is being deleted during the copy: the nodes end that.
+fn abort(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
+    if vmi.flag("/status/migrationState/abortRequested") {
+        return;
+    }
+    let text = "Migration is ready to be canceled by virt-handler.";
+    cluster.event(m, "virtualmachine-controller", "Normal", "SuccessfulAbortMigration", text);
     let now = cluster.now();
     let vmi_key = Key::new(Kind::Vmi, &key.ns, vmi.name());
     cluster.update(key, |m| {
@@ -298,7 +334,6 @@ fn abort(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
         }
         let now = c.now();
         c.update(&vmi_key, |v| machine::copy_is_aborted(v, &now));
-        fail(c, &key, "Migration failed due to being canceled");
     });
 }
 

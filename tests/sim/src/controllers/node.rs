@@ -48,7 +48,12 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
     let waiting: Vec<Arc<Value>> = cluster
         .store
         .iter(Kind::Pod, "")
-        .filter(|p| p.text("/spec/nodeName") == key.name && (p.deleting() || p.text("/status/phase") == "Pending"))
+        .filter(|p| {
+            p.text("/spec/nodeName") == key.name
+                && (p.deleting()
+                    || p.text("/status/phase") == "Pending"
+                    || p.label("kubevirt.io") == "virt-launcher" && !super::vmi::pod_is_final(p))
+        })
         .cloned()
         .collect();
     for p in waiting {
