@@ -260,10 +260,14 @@ pub(crate) fn replica_set(cluster: &mut Cluster, key: &Key) {
         .filter(|k| k.kind == Kind::Vmi)
         .filter_map(|k| cluster.store.get(&k))
         .collect();
-    let active = all.iter().filter(|v| !is_final(v) && !v.deleting()).count();
+    // One whose launcher goes is not waited for.
+    let over = |v: &Value| is_final(v) || v.condition("Ready").is_some_and(|c| c.text("/reason") == "PodTerminating");
+    let active = all.iter().filter(|v| !over(v) && !v.deleting()).count();
     if !set.flag("/spec/paused") {
-        for v in all.iter().filter(|v| is_final(v) && !v.deleting()) {
+        for v in all.iter().filter(|v| over(v) && !v.deleting()) {
             cluster.delete(&Key::new(Kind::Vmi, &key.ns, v.name()), None);
+            let text = format!("Deleted finished virtual machine: {}", v.uid());
+            cluster.event(&set, "virtualmachinereplicaset-controller", "Normal", "SuccessfulDelete", &text);
         }
         for _ in active..usize::try_from(set.int("/spec/replicas").unwrap_or(1)).unwrap_or(0) {
             let mut vmi = json!({"metadata": set.pointer("/spec/template/metadata").cloned().unwrap_or(json!({})),
@@ -271,7 +275,10 @@ pub(crate) fn replica_set(cluster: &mut Cluster, key: &Key) {
             vmi.put("/metadata/generateName", set.name());
             vmi.put("/metadata/namespace", key.ns.as_str());
             vmi.put("/metadata/ownerReferences", json!([controlled_by(&set)]));
-            cluster.create(Kind::Vmi, vmi);
+            let vmi = cluster.create(Kind::Vmi, vmi);
+            let text =
+                format!("Started the virtual machine by creating the new virtual machine instance {}", vmi.name());
+            cluster.event(&set, "virtualmachinereplicaset-controller", "Normal", "SuccessfulCreate", &text);
         }
     }
     let ready = all.iter().filter(|v| v.is_true("Ready")).count();
