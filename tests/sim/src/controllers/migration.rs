@@ -16,8 +16,17 @@ use crate::machine::{self, duration};
 /// How many finished migrations of one VMI are kept.
 const KEPT: usize = 5;
 
+const SHUTDOWN: &str = "Migration failed vmi shutdown during migration.";
+
+/// A VMI has ended and goes: its migrations fail before another of its name comes.
+pub(super) fn end_all(cluster: &mut Cluster, vmi: &Key) {
+    for m in cluster.store.list(Kind::Vmim, &vmi.ns).iter().filter(|m| m.text("/spec/vmiName") == vmi.name) {
+        fail(cluster, &Key::new(Kind::Vmim, &vmi.ns, m.name()), SHUTDOWN);
+    }
+}
+
 /// Whether a migration is over.
-pub(super) fn is_final(m: &Value) -> bool {
+pub(crate) fn is_final(m: &Value) -> bool {
     matches!(m.text("/status/phase"), "Succeeded" | "Failed")
 }
 
@@ -49,14 +58,11 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         return finished(cluster, key, &m);
     }
     let vmi = cluster.get(Kind::Vmi, &key.ns, m.text("/spec/vmiName"));
-    let Some(vmi) = vmi.filter(|v| !vmi_is_final(v)) else {
-        fail(cluster, key, "Migration failed vmi shutdown during migration.");
-        return;
-    };
+    let Some(vmi) = vmi.filter(|v| !vmi_is_final(v)) else { return fail(cluster, key, SHUTDOWN) };
     if m.deleting() && !mine(&vmi, &m) {
         return cancel(cluster, key, &m);
     }
-    if counts(&m) {
+    if counts(&m) && !vmi.deleting() {
         match target_of(cluster, &m) {
             Some(p) if pod_is_final(&p) => {
                 return fail(cluster, key, "Migration failed because target pod shutdown during migration");
@@ -220,7 +226,7 @@ fn running_vmi(cluster: &Cluster, key: &Key, uid: &str) -> Option<Arc<Value>> {
     let up = |v: &Value| super::node::is_up(cluster, v.text("/status/nodeName"));
     cluster
         .get(Kind::Vmi, &key.ns, m.text("/spec/vmiName"))
-        .filter(|v| mine(v, &m) && !v.flag("/status/migrationState/completed") && up(v))
+        .filter(|v| mine(v, &m) && !v.deleting() && !v.flag("/status/migrationState/completed") && up(v))
 }
 
 fn succeed(cluster: &mut Cluster, key: &Key, vmi: &Value) {

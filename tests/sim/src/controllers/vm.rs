@@ -1,6 +1,7 @@
 //! VMs: what each run strategy does when its VMI is missing, has ended, or is asked to stop and start.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -8,6 +9,7 @@ use super::vmi::is_final;
 use crate::cluster::Cluster;
 use crate::json::{Json, controlled_by};
 use crate::kinds::{Key, Kind};
+use crate::machine;
 
 /// The run strategy, from either of the two fields.
 pub(crate) fn run_strategy(vm: &Value) -> &str {
@@ -34,12 +36,41 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
             }
         }
     } else {
+        if let Some(vmi) = vmi.as_deref() {
+            count_failures(cluster, key, vmi);
+        }
         drop_requests(cluster, key, vmi.as_deref());
         if let Some(vm) = cluster.store.get(key) {
             act(cluster, key, &vm, vmi);
         }
     }
     status(cluster, key);
+}
+
+const RETRY: &str = "/status/startFailure/retryAfterTimestamp";
+
+/// Counts the starts in a row whose VMI ended before its guest ran: the next one waits.
+pub(super) fn count_failures(cluster: &mut Cluster, key: &Key, vmi: &Value) {
+    let ran = vmi.list("/status/phaseTransitionTimestamps").iter().any(|t| t.text("/phase") == "Running");
+    if vmi.text("/status/phase") == "Running" {
+        cluster.update(key, |v| v.cut("/status/startFailure"));
+    } else if is_final(vmi) && !ran {
+        let Some(vm) = cluster.store.get(key) else { return };
+        if vm.text("/status/startFailure/lastFailedVMIUID") == vmi.uid() {
+            return;
+        }
+        let count = vm.int("/status/startFailure/consecutiveFailCount").unwrap_or(0) + 1;
+        let retry = cluster.now_plus((10 * count * count).min(300));
+        let failure =
+            json!({"consecutiveFailCount": count, "lastFailedVMIUID": vmi.uid(), "retryAfterTimestamp": retry});
+        cluster.update(key, |v| v.put("/status/startFailure", failure));
+    }
+}
+
+/// How long the next start still waits.
+fn backoff(cluster: &Cluster, vm: &Value) -> Option<Duration> {
+    let left = -cluster.age(vm.text(RETRY))?;
+    (left > 0).then(|| machine::seconds(left))
 }
 
 /// Requests that are fulfilled go, one at a time.
@@ -74,8 +105,14 @@ fn act(cluster: &mut Cluster, key: &Key, vm: &Value, vmi: Option<Arc<Value>>) {
             "Manual" => wants("Start"),
             _ => false,
         };
-        if go {
-            start(cluster, vm);
+        match backoff(cluster, vm) {
+            Some(wait) => {
+                let key = key.clone();
+                let name = format!("start/{}/{}", vm.uid(), vm.text(RETRY));
+                cluster.after_exactly(&name, wait, move |c| c.store.touch(&key));
+            }
+            None if go => start(cluster, vm),
+            None => {}
         }
         return;
     };
@@ -127,11 +164,13 @@ fn start(cluster: &mut Cluster, vm: &Value) {
     cluster.create(Kind::Vmi, vmi);
 }
 
-fn printable(vm: &Value, vmi: Option<&Value>) -> &'static str {
-    let Some(v) = vmi else { return if vm.deleting() { "Terminating" } else { "Stopped" } };
+fn printable(cluster: &Cluster, vm: &Value, vmi: Option<&Value>) -> &'static str {
     if vm.deleting() {
         return "Terminating";
     }
+    let Some(v) = vmi else {
+        return if backoff(cluster, vm).is_some() { "CrashLoopBackOff" } else { "Stopped" };
+    };
     if v.deleting() && !is_final(v) {
         return "Stopping";
     }
@@ -151,7 +190,7 @@ fn status(cluster: &mut Cluster, key: &Key) {
     let vmi = cluster.get(Kind::Vmi, &key.ns, &key.name);
     let strategy = run_strategy(&vm).to_owned();
     let now = cluster.now();
-    let word = printable(&vm, vmi.as_deref());
+    let word = printable(cluster, &vm, vmi.as_deref());
     let own = ["RestartRequired", "ManualRecoveryRequired", "VolumesChange", "Failure"];
     let mut conditions: Vec<Value> = match &vmi {
         Some(v) => v.list("/status/conditions").to_vec(),

@@ -106,7 +106,8 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
 
 /// A guest whose launcher object has gone before virt-handler said how it ended has failed.
 fn lose(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>], now: &str) {
-    if !matches!(vmi.text("/status/phase"), "Scheduled" | "Running") || own(vmi, pods).is_some() {
+    let found = matches!(vmi.text("/status/phase"), "Scheduled" | "Running");
+    if is_final(vmi) || !found && !vmi.deleting() || own(vmi, pods).is_some() {
         return;
     }
     cluster.update(key, |v| set_phase(v, "Failed", now));
@@ -206,6 +207,13 @@ fn end(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>]) {
     unready(cluster, key, &now);
     lose(cluster, key, vmi, &launchers(cluster, vmi), &now);
     if launchers(cluster, vmi).is_empty() {
+        // Neither the VM nor a migration is looked at before the VMI is gone.
+        if let Some(vmi) = cluster.store.get(key)
+            && vmi.controller().is_some_and(|o| o.text("/kind") == "VirtualMachine")
+        {
+            super::vm::count_failures(cluster, &Key::new(Kind::Vm, &key.ns, &key.name), &vmi);
+        }
+        super::migration::end_all(cluster, key);
         cluster.update(key, |v| {
             let own = ["kubevirt.io/virtualMachineControllerFinalize", "kubevirt.io/foregroundDeleteVirtualMachine"];
             let rest: Vec<Value> = v
