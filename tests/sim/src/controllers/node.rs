@@ -10,6 +10,10 @@ use crate::json::Json;
 use crate::kinds::{Key, Kind};
 
 const TAINT: &str = "node.kubernetes.io/unschedulable";
+const HEARTBEAT: &str = "kubevirt.io/heartbeat";
+const SCHEDULABLE: &str = "kubevirt.io/schedulable";
+/// Seconds.
+const SILENCE: i64 = 300;
 
 /// Whether the node's kubelet and virt-handler live.
 pub(super) fn is_up(cluster: &Cluster, node: &str) -> bool {
@@ -45,6 +49,7 @@ pub(super) fn sync(cluster: &mut Cluster, key: &Key) {
         });
     }
     heartbeat(cluster, key);
+    silence(cluster, key);
     let waiting: Vec<Arc<Value>> = cluster
         .store
         .iter(Kind::Pod, "")
@@ -78,10 +83,34 @@ fn heartbeat(cluster: &mut Cluster, key: &Key) {
     cluster.after(&format!("beat/{}", key.name), every, move |c| {
         if is_up(c, &key.name) {
             let now = c.now();
-            c.update(&key, |n| n.set_annotation("kubevirt.io/heartbeat", Some(&now)));
+            let silent = c.get(Kind::Node, "", &key.name).and_then(|n| c.age(n.annotation(HEARTBEAT)));
+            c.update(&key, |n| {
+                n.set_annotation(HEARTBEAT, Some(&now));
+                // A younger label "false" is somebody's wish.
+                if silent.is_none_or(|s| s > SILENCE) {
+                    n.set_label(SCHEDULABLE, "true");
+                }
+            });
             c.store.touch(&key);
         }
     });
+}
+
+/// virt-controller takes a node whose heartbeat is old for one without virt-handler. Time goes as it does for the heartbeat.
+fn silence(cluster: &mut Cluster, key: &Key) {
+    let Some(node) = cluster.store.get(key).filter(|n| n.label(SCHEDULABLE) == "true") else { return };
+    let Some(age) = cluster.age(node.annotation(HEARTBEAT)) else { return };
+    if cluster.instant || !cluster.opts.virt_controller {
+        return;
+    }
+    if age > SILENCE {
+        cluster.update(key, |n| n.set_label(SCHEDULABLE, "false"));
+        let text = "virt-handler is not responsive, marking node as unresponsive";
+        cluster.event(&node, "node-controller", "Normal", "NodeUnresponsive", text);
+        return;
+    }
+    let (key, name) = (key.clone(), format!("silence/{}", key.name));
+    cluster.after_exactly(&name, crate::machine::seconds(SILENCE + 1 - age), move |c| c.store.touch(&key));
 }
 
 /// The node object is gone: its pods are removed after a while, as the pod garbage collector does.
