@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, bad_request, internal, no_such_path};
 use super::route::Request;
-use super::webhook::{failed_patch, is_live, vm_conflict, vm_not_found};
+use super::webhook::{failed_patch, is_live, no_migration, vm_conflict, vm_not_found};
 use crate::cluster::Cluster;
 use crate::controllers::vm::run_strategy;
 use crate::json::Json;
@@ -164,6 +164,9 @@ fn migrate(cluster: &mut Cluster, request: &Request) -> Answer {
     let running = cluster.get(Kind::Vmi, &request.ns, name).is_some_and(|v| v.text("/status/phase") == "Running");
     if !running {
         return vm_conflict("virtualmachine", name, "VM is not running");
+    }
+    if let Some(refusal) = no_migration(cluster, &request.ns, name) {
+        return refusal;
     }
     if !dry_run(request) {
         cluster.create(

@@ -1,4 +1,5 @@
-//! KubeVirt's eviction webhook, per release: who is asked, what it answers, and what the API server makes of a webhook that does not answer.
+//! KubeVirt's webhooks for evictions, per release, and for new migrations: who is asked, what they answer, and what the API server makes
+//! of a webhook that does not answer.
 
 use std::time::Duration;
 
@@ -6,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, failure, internal};
 use crate::cluster::Cluster;
+use crate::controllers::migration;
 use crate::controllers::vmi::{effective_strategy, is_final};
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
@@ -13,6 +15,8 @@ use crate::options::{Profile, VirtApi};
 
 const LAUNCHER: &str = "virt-launcher-eviction-interceptor.kubevirt.io";
 const HOTPLUG: &str = "hotplug-pod-eviction-interceptor.kubevirt.io";
+const MIGRATION: &str = "migration-create-validator.kubevirt.io";
+const MIGRATION_MUTATOR: &str = "migrations-mutator.kubevirt.io";
 
 /// What admission says.
 #[derive(Debug)]
@@ -117,15 +121,61 @@ fn hotplug(cluster: &Cluster, pod: &Value) -> Verdict {
     )
 }
 
+/// Reviews a new migration, as 1.7.0 does.
+pub(super) fn migration(cluster: &Cluster, ns: &str, name: &str) -> Verdict {
+    if cluster.opts.kubevirt.is_none() {
+        return Verdict::Allow;
+    }
+    if cluster.virt_api() != VirtApi::Up {
+        return Verdict::Refuse(unanswered(cluster, MIGRATION_MUTATOR, "migration-mutate-create"));
+    }
+    match why_not(cluster, ns, name) {
+        None => Verdict::Allow,
+        Some(text) => {
+            let text = format!("admission webhook \"{MIGRATION}\" denied the request: {text}");
+            Verdict::Refuse(failure(400, "", &text, Value::Null))
+        }
+    }
+}
+
+/// What virt-api itself says when the migration that it makes for a caller is refused.
+pub(super) fn no_migration(cluster: &Cluster, ns: &str, name: &str) -> Option<Answer> {
+    let text = why_not(cluster, ns, name)?;
+    Some(internal(&format!("admission webhook \"{MIGRATION}\" denied the request: {text}")))
+}
+
+fn why_not(cluster: &Cluster, ns: &str, name: &str) -> Option<String> {
+    let Some(vmi) = cluster.get(Kind::Vmi, ns, name) else {
+        return Some(format!("the VMI \"{ns}/{name}\" does not exist"));
+    };
+    if is_final(&vmi) {
+        return Some("Cannot migrate VMI in finalized state.".to_owned());
+    }
+    if let Some(c) = vmi.condition("LiveMigratable").filter(|c| c.text("/status") == "False") {
+        return Some(format!("Cannot migrate VMI, Reason: {}, Message: {}", c.text("/reason"), c.text("/message")));
+    }
+    let open = |m: &&std::sync::Arc<Value>| m.text("/spec/vmiName") == name && !migration::is_final(m);
+    cluster.store.iter(Kind::Vmim, ns).find(open).map(|m| {
+        format!(
+            "in-flight migration detected. Active migration job ({}) is currently already in progress for VMI {name}.",
+            m.uid()
+        )
+    })
+}
+
 fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
-    let opts = &cluster.opts;
-    let hang = cluster.virt_api() == VirtApi::Hang;
-    let wait = if hang { Duration::from_secs(10).div_f64(opts.speed) } else { Duration::ZERO };
     if profile <= Profile::V1_4 {
         // Fails open. A hanging one delays the eviction in reality; here it is let through at once.
         return Verdict::Allow;
     }
     let path = if profile >= Profile::V1_7 { "pod-eviction-validate" } else { "launcher-eviction-validate" };
+    Verdict::Refuse(unanswered(cluster, webhook, path))
+}
+
+fn unanswered(cluster: &Cluster, webhook: &str, path: &str) -> Answer {
+    let opts = &cluster.opts;
+    let hang = cluster.virt_api() == VirtApi::Hang;
+    let wait = if hang { Duration::from_secs(10).div_f64(opts.speed) } else { Duration::ZERO };
     let why = match cluster.virt_api() {
         VirtApi::Hang => "context deadline exceeded".to_owned(),
         VirtApi::Refused => format!("dial tcp {}: connect: connection refused", opts.virt_api_dial),
@@ -135,7 +185,7 @@ fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
         "failed calling webhook \"{webhook}\": failed to call webhook: Post \"{}/{path}?timeout=10s\": {why}",
         opts.virt_api_url
     );
-    Verdict::Refuse(internal(&text).delayed(wait))
+    internal(&text).delayed(wait)
 }
 
 /// What a JSON patch that fails its test gets through virt-api.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, bad_request, conflict, failure, forbidden, invalid, modified, not_found};
 use super::patch;
 use super::route::Request;
+use super::webhook::{self, Verdict};
 use crate::cluster::Cluster;
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
@@ -28,6 +29,11 @@ pub(super) fn create(cluster: &mut Cluster, request: &Request, kind: Kind) -> An
     if !body.name().is_empty() && cluster.get(kind, &request.ns, body.name()).is_some() {
         let message = format!("{} \"{}\" already exists", kind.qualified(), body.name());
         return failure(409, "AlreadyExists", &message, json!({"name": body.name(), "kind": kind.info().plural}));
+    }
+    if kind == Kind::Vmim
+        && let Verdict::Refuse(answer) = webhook::migration(cluster, &request.ns, body.text("/spec/vmiName"))
+    {
+        return answer;
     }
     if wants_dry_run(request) {
         return Answer::json(201, body);

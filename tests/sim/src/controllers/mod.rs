@@ -7,7 +7,7 @@ mod evacuation;
 mod garbage;
 mod kubelet;
 mod launcher;
-mod migration;
+pub(crate) mod migration;
 mod node;
 mod scheduler;
 pub(crate) mod vm;
