@@ -31,6 +31,8 @@ use crate::signal::Signals;
 
 /// Evictions and restarts in flight at a time (design §8).
 const MAX_IN_FLIGHT: usize = 32;
+/// How long a signal may come after the failure that it has caused.
+const SIGNAL_AFTER_FAILURE: Duration = Duration::from_millis(100);
 /// How long shell completion may take to ask the API server.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
 
@@ -87,12 +89,17 @@ async fn connected(
     };
     let mut signals = unfold(signals, async |mut signals| Some((signals.next().await, signals))).boxed();
     let connection = tokio::select! {
+        biased;
         Some(reason) = signals.next() => return stopped(session, reason),
         connection = connect(&invocation.client) => connection,
     };
     let connection = match connection {
         Ok(connection) => connection,
         Err(error) => {
+            // A Ctrl-C ends a credential plugin, too, which may be heard of first: then the signal is what counts.
+            if let Ok(Some(reason)) = tokio::time::timeout(SIGNAL_AFTER_FAILURE, signals.next()).await {
+                return stopped(session, reason);
+            }
             let error = connect_error(&error);
             return session.end(error.exit_code(), Some(&error));
         }

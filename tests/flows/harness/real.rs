@@ -8,7 +8,7 @@ use kube::Client;
 use safe_drain::cluster::connect;
 use safe_drain::settings::ClientOptions;
 use safe_drain_sim::{Json, Kind};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::secs;
@@ -54,6 +54,14 @@ impl Real {
         let answer = client.send(request).await.expect("an answer");
         let level = answer.headers().get("X-Kubernetes-Pf-Prioritylevel-Uid");
         level.and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned()
+    }
+
+    /// Whether a user may do that in all namespaces, as the authorizer knows it by now.
+    pub async fn may(&self, user: &str, verb: &str, resource: &str) -> bool {
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": {"verb": verb, "resource": resource}}});
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        self.send(Method::POST, path, Some(&review)).await.is_some_and(|r| r.flag("/status/allowed"))
     }
 
     /// All objects of a kind; namespace "" for all of them.

@@ -5,7 +5,7 @@ use safe_drain_sim::{Json, PodSpec, Rule};
 use serde_json::{Value, json};
 
 use super::Stage;
-use crate::harness::Venue;
+use crate::harness::{Venue, secs};
 
 const ROLES: [&str; 2] =
     [include_str!("../../../deploy/rbac.yaml"), include_str!("../../../deploy/rbac-vm-restart.yaml")];
@@ -45,6 +45,7 @@ impl Stage {
                     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}]});
                 real.send(http::Method::POST, &format!("{api}/clusterroles"), Some(&role)).await;
                 real.send(http::Method::POST, &format!("{api}/clusterrolebindings"), Some(&binding)).await;
+                real.until("the new role", secs(30), async || real.may(&name, "get", "pods").await).await;
             }
         }
         name
