@@ -9,7 +9,7 @@ CARGO = cargo
 help:
 	@echo 'make demo   watch drains with VMs on a simulated cluster (a minute, after the build)'
 	@echo 'make test   run all tests'
-	@echo 'make e2e    run drains on a real control plane with real KubeVirt (Go 1.26, kubectl; minutes to build once)'
+	@echo 'make e2e    run drains on a real control plane with real KubeVirt (Go 1.26; minutes to build once)'
 	@echo 'make lab    start such a cluster and leave it running; make lab-down stops it'
 	@echo 'make lint   format, clippy, documentation, licences of dependencies'
 	@echo 'make doc    build the code documentation'
