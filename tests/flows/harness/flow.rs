@@ -13,7 +13,7 @@ use safe_drain_sim::Sim;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::outcome::Outcome;
-use super::recording::Log;
+use super::recording::{Before, Log};
 use super::reporters::{Hook, Told};
 use super::venue::Venue;
 use super::{checks, secs, truth};
@@ -35,6 +35,8 @@ pub struct Flow {
     person: Person,
     signals: Vec<(Duration, StopReason)>,
     hooks: Vec<Hook>,
+    /// Things that happen before a request.
+    before: Vec<Before>,
     /// Things that happen at a time; the run is over when they are.
     works: Vec<(Duration, LocalBoxFuture<'static, ()>)>,
     own_pod_uid: Option<String>,
@@ -56,6 +58,7 @@ impl Flow {
             person: Person::Nobody,
             signals: Vec::new(),
             hooks: Vec::new(),
+            before: Vec::new(),
             works: Vec::new(),
             own_pod_uid: None,
             changes: false,
@@ -126,6 +129,17 @@ impl Flow {
         self
     }
 
+    /// Does something right before the first request of that method with that in its path; the run stands still meanwhile.
+    pub fn right_before(
+        mut self,
+        method: &'static str,
+        part: &'static str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        self.before.push(Before { method, part, work: Box::new(work) });
+        self
+    }
+
     /// Does something beside the run from that time of it on; the run is over when that is done.
     pub fn later(mut self, after: Duration, work: impl Future<Output = ()> + 'static) -> Self {
         self.works.push((after, work.boxed_local()));
@@ -183,7 +197,7 @@ impl Flow {
     }
 
     async fn once(self) -> Outcome {
-        let Self { venue, user, options, person, signals, hooks, works, own_pod_uid, .. } = self;
+        let Self { venue, user, options, person, signals, hooks, before, works, own_pod_uid, .. } = self;
         let log = Log::default();
         let (tx, rx) = unbounded_channel();
         for (after, reason) in signals {
@@ -199,7 +213,7 @@ impl Flow {
         }));
         let question = Arc::new(std::sync::Mutex::new(String::new()));
         let world = World {
-            connection: Arc::new(venue.connection(user.as_deref(), &log).await),
+            connection: Arc::new(venue.connection(user.as_deref(), &log, before).await),
             signals: stream(rx).boxed(),
             asker: asker(person, &tx, &question),
             own_pod_uid,

@@ -36,17 +36,31 @@ impl Log {
     }
 }
 
+/// Something that happens right before the first request that fits is sent.
+pub(super) struct Before {
+    pub(super) method: &'static str,
+    pub(super) part: &'static str,
+    pub(super) work: Box<dyn FnOnce() + Send>,
+}
+
 /// A client whose requests are written down.
 #[derive(Clone)]
 pub(super) struct Recording {
     inner: Client,
     venue: Venue,
     log: Log,
+    before: Arc<Mutex<Vec<Before>>>,
 }
 
 impl Recording {
-    pub(super) fn client(inner: Client, venue: Venue, log: Log) -> Client {
-        Client::new(Self { inner, venue, log }, "default")
+    pub(super) fn client(inner: Client, venue: Venue, log: Log, before: Vec<Before>) -> Client {
+        Client::new(Self { inner, venue, log, before: Arc::new(Mutex::new(before)) }, "default")
+    }
+
+    fn what_comes_before(&self, request: &Recorded) -> Option<Before> {
+        let mut before = self.before.lock().expect("no panic while it is held");
+        let fits = |b: &Before| b.method == request.method && request.path.contains(b.part);
+        before.iter().position(fits).map(|n| before.remove(n))
     }
 }
 
@@ -60,14 +74,18 @@ impl Service<Request<Body>> for Recording {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { inner, venue, log } = self.clone();
+        let this = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect_bytes().await?;
-            let index = log.push(Recorded::sent(venue.elapsed(), &parts, body.clone()));
-            let answer = inner.send(Request::from_parts(parts, Body::from(body))).await?;
+            let sent = Recorded::sent(this.venue.elapsed(), &parts, body.clone());
+            if let Some(before) = this.what_comes_before(&sent) {
+                (before.work)();
+            }
+            let index = this.log.push(sent);
+            let answer = this.inner.send(Request::from_parts(parts, Body::from(body))).await?;
             let warning = answer.headers().get(WARNING).and_then(|v| v.to_str().ok()).map(str::to_owned);
-            log.answered(index, answer.status().as_u16(), warning);
+            this.log.answered(index, answer.status().as_u16(), warning);
             Ok(answer)
         })
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
-use safe_drain::cluster::Connection;
+use safe_drain::cluster::{Connection, Requests};
 use safe_drain_sim::{Json, Sim};
 use serde_json::Value;
 
 use super::real::Real;
-use super::recording::{Log, Recording};
+use super::recording::{Before, Log, Recording};
 use super::secs;
 
 /// Kinds that checks look at after a run.
@@ -68,12 +68,17 @@ impl Venue {
     }
 
     /// The tool's connection, whose requests go into the log; `user` is somebody else than the admin.
-    pub(super) async fn connection(&self, user: Option<&str>, log: &Log) -> Connection {
+    pub(super) async fn connection(&self, user: Option<&str>, log: &Log, before: Vec<Before>) -> Connection {
         let (client, server) = match self {
             Self::Sim(sim) => (Client::new(sim.service(), "default"), "https://sim".to_owned()),
             Self::Real(real) => real.connect(user).await,
         };
-        Connection::over(Recording::client(client, self.clone(), log.clone()), server, Some(secs(30)))
+        Connection::over(Recording::client(client, self.clone(), log.clone(), before), server, Some(secs(30)))
+    }
+
+    /// Requests of the tool, outside of any run.
+    pub async fn requests(&self) -> Requests {
+        self.connection(None, &Log::default(), Vec::new()).await.requests()
     }
 
     /// How long nothing may be asked after an end.

@@ -22,6 +22,8 @@ pub enum Act {
     Create(Value),
     /// Merges that into an object.
     Patch { kind: &'static str, ns: String, name: String, patch: Value },
+    /// A guest cannot migrate any more.
+    Unmigratable { ns: String, vmi: String },
     /// Nobody answers at the API server's address for that long.
     ApiAway(Duration),
     /// virt-api answers, refuses connections, or accepts them and never answers.
@@ -50,7 +52,7 @@ impl Stage {
     }
 
     /// The same with everything else standing still, for [`Flow::right_after`](crate::harness::Flow::right_after).
-    pub fn at_once(&self, act: Act) -> impl FnOnce() + 'static + use<> {
+    pub fn at_once(&self, act: Act) -> impl FnOnce() + Send + 'static + use<> {
         let venue = self.venue.clone();
         move || match venue {
             Venue::Sim(sim) => simulate(&sim, act),
@@ -88,6 +90,9 @@ fn simulate(sim: &Sim, act: Act) {
         Act::Patch { kind, ns, name, patch } => {
             sim.update(kind, &ns, &find(kind, &ns, &name), |o| merge(o, &patch));
         }
+        Act::Unmigratable { ns, vmi } => {
+            sim.update("VirtualMachineInstance", &ns, &vmi, |v| v.set_condition(unmigratable()));
+        }
         Act::ApiAway(time) => sim.fault(Fault::at(now, Then::Gone).between(now, now + time)),
         Act::VirtApi(state) => sim.virt_api(state),
         Act::Throttle(_) => {
@@ -96,6 +101,11 @@ fn simulate(sim: &Sim, act: Act) {
         }
         Act::Controllers(work) => sim.options(|o| o.disruption_controller = work),
     }
+}
+
+fn unmigratable() -> Value {
+    json!({"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable",
+        "message": "cannot migrate VMI: PVC root is not shared, live migration requires that all PVCs must be shared"})
 }
 
 fn merge(object: &mut Value, patch: &Value) {
@@ -138,6 +148,12 @@ async fn perform(real: &Real, act: Act) {
         Act::Patch { kind, ns, name, patch } => {
             let name = find(kind, &ns, &name).await;
             real.patch(kind, &ns, &name, &patch).await;
+        }
+        Act::Unmigratable { ns, vmi } => {
+            let mut object = real.get("VirtualMachineInstance", &ns, &vmi).await.expect("it runs");
+            object.set_condition(unmigratable());
+            let patch = json!({"status": {"conditions": object.list("/status/conditions")}});
+            real.patch_vmi(&ns, &vmi, &patch).await;
         }
         Act::ApiAway(time) => {
             script(["stop", "apiserver"]).await;

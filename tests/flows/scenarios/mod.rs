@@ -4,6 +4,7 @@
 //! it is also compared, row by row, with what came of it on the simulated one.
 
 mod act;
+mod answers;
 mod budgets;
 mod control;
 mod digest;
@@ -89,6 +90,7 @@ macro_rules! scenarios {
 
 // Most play beside each other.
 scenarios! { real_beside simulated_beside:
+    answers::classes
     budgets::budget_never
     budgets::budget_waits
     budgets::two_budgets
@@ -104,6 +106,7 @@ scenarios! { real_beside simulated_beside:
     pods::stateful_set
     pods::terminating_namespace
     rights::missing_rights
+    vms::falls_unmigratable
     vms::resumed_migration
     vms::run_strategies
     vms::strategy_switch

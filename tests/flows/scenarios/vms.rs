@@ -2,11 +2,12 @@
 
 use futures::future::join_all;
 use safe_drain::event::{EventKind, StopReason};
-use safe_drain::settings::RestartStale;
+use safe_drain::settings::{DryRun, RestartStale};
 use safe_drain_sim::{Json, PodSpec, Vm};
 use serde_json::json;
 
 use super::{Act, Stage};
+use crate::harness::secs;
 
 const DISK: &str = "DisksNotLiveMigratable";
 
@@ -27,6 +28,21 @@ pub async fn strategy_switch(s: &Stage) {
     s.shared();
     s.nodes(2).await;
     let before = s.list("VirtualMachineInstance").await;
+    // What virt-api itself says of each eviction, told apart from a budget that recovers.
+    let run = s.run(s.drain(0).preview(DryRun::Server)).await;
+    run.exits(3).changed_nothing();
+    for (vm, outcome, cause) in [
+        ("db-0", "blocks", "VmNotMigratable"),
+        ("gpu-1", "blocks", "VmNotMigratable"),
+        ("pinned-1", "blocks", "VmNotMigratable"),
+        ("web-1", "migrates", ""),
+        ("ext-1", "waits", "ExternalOwner"),
+    ] {
+        run.vm_is(vm, outcome, cause);
+    }
+    assert_eq!(run.launcher_evictions("pinned-1").len(), 1, "{run}");
+    let contrary = run.rows("vms").into_iter().find(|r| r.text("/because").contains("the server says"));
+    assert!(contrary.is_none(), "virt-api sees it otherwise: {contrary:#?}");
     let run = s.run(s.drain(0).timeout(45).with(|o| o.restart_stale = RestartStale::Always).changes()).await;
     run.exits(3);
     for (vm, outcome, cause) in [
@@ -53,6 +69,22 @@ pub async fn strategy_switch(s: &Stage) {
         assert_eq!(run.launcher_evictions(vm).len(), 1, "one POST per mark: {vm}\n{run}");
     }
     assert!(run.vm("fail-1").int("/attempts") >= Some(2), "{run}");
+}
+
+pub async fn falls_unmigratable(s: &Stage) {
+    s.nodes(1).await;
+    s.vm(Vm::new("web-1").eviction_strategy("LiveMigrate")).await;
+    s.deployment("cart", 1, PodSpec::new()).await;
+    s.settle().await;
+    s.nodes(1).await;
+    // It can migrate when it is looked at for the last time.
+    let fall = s.at_once(Act::Unmigratable { ns: s.ns().to_owned(), vmi: "web-1".to_owned() });
+    let run = s.run(s.drain(0).timeout(60).changes().right_before("POST", "/pods/virt-launcher-web-1", fall)).await;
+    run.exits(3);
+    run.vm_is("web-1", "blocks", "BecameNonMigratable");
+    assert_eq!(run.launcher_evictions("web-1").iter().map(|r| r.status).collect::<Vec<_>>(), [429], "{run}");
+    assert!(run.elapsed < secs(30), "waiting would not clear it: {:?}", run.elapsed);
+    run.pod_is("cart-", "evicts", "");
 }
 
 pub async fn run_strategies(s: &Stage) {
