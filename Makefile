@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Rust and nothing else: no cluster, no kubectl.
+# `make demo` and `make test` need Rust and nothing else: no cluster, no kubectl. `make e2e` and `make lab` need Go, too.
 # Every recipe is one that you can type; there is no state between targets.
 
 .POSIX:
@@ -8,7 +8,7 @@ CARGO = cargo
 
 help:
 	@echo 'make demo   watch drains with VMs on a simulated cluster (a minute, after the build)'
-	@echo 'make test   run all tests'
+	@echo 'make test   run all tests that need no cluster'
 	@echo 'make e2e    run drains on a real control plane with real KubeVirt (Go 1.26; minutes to build once)'
 	@echo 'make lab    start such a cluster and leave it running; make lab-down stops it'
 	@echo 'make lint   format, clippy, documentation, licences of dependencies'

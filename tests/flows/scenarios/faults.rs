@@ -5,7 +5,7 @@ use safe_drain_sim::{PodSpec, VirtApi, Vm};
 use serde_json::json;
 
 use super::{Act, Stage};
-use crate::harness::secs;
+use crate::harness::{Outcome, secs};
 
 pub async fn api_server_away(s: &Stage) {
     s.nodes(1).await;
@@ -26,11 +26,7 @@ pub async fn virt_api_away(s: &Stage) {
     s.vm(Vm::new("web1")).await;
     s.settle().await;
     s.nodes(1).await;
-    s.alone().await;
-    s.act(Act::VirtApi(VirtApi::Refused)).await;
-    let run = s.run(s.drain(0).timeout(300).later(secs(10), s.doing(Act::VirtApi(VirtApi::Up)))).await;
-    run.exits(0);
-    run.vm_is("web1", "migrates", "");
+    let run = without_virt_api(s, VirtApi::Refused, 10).await;
     assert_eq!(run.stderr.matches("eviction refused for now").count(), 1, "said once\n{run}");
 }
 
@@ -39,11 +35,18 @@ pub async fn webhook_hangs(s: &Stage) {
     s.vm(Vm::new("web1")).await;
     s.settle().await;
     s.nodes(1).await;
+    without_virt_api(s, VirtApi::Hang, 15).await;
+}
+
+/// A drain whose virt-api is like that for some seconds from the cordon on.
+async fn without_virt_api(s: &Stage, state: VirtApi, seconds: u64) -> Outcome {
     s.alone().await;
-    s.act(Act::VirtApi(VirtApi::Hang)).await;
-    let run = s.run(s.drain(0).timeout(300).later(secs(15), s.doing(Act::VirtApi(VirtApi::Up)))).await;
+    let cordoned = |e: &EventKind| matches!(e, EventKind::NodeCordoned { .. });
+    let flow = s.drain(0).timeout(300).right_after(cordoned, s.at_once(Act::VirtApi(state)));
+    let run = s.run(flow.later(secs(seconds), s.doing(Act::VirtApi(VirtApi::Up)))).await;
     run.exits(0);
     run.vm_is("web1", "migrates", "");
+    run
 }
 
 pub async fn throttled(s: &Stage) {

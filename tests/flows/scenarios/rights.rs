@@ -1,7 +1,6 @@
 //! Users who may not do everything.
 
-use safe_drain::settings::RestartStale;
-use safe_drain_sim::{Json, PodSpec, Rule};
+use safe_drain_sim::{Json, PodSpec, Rule, Vm};
 use serde_json::{Value, json};
 
 use super::Stage;
@@ -11,17 +10,21 @@ const ROLES: [&str; 2] =
     [include_str!("../../../deploy/rbac.yaml"), include_str!("../../../deploy/rbac-vm-restart.yaml")];
 
 /// Rights without which nothing is begun. Not among them: to list KubeVirt objects, which KubeVirt itself grants to everybody.
-const NEEDED: [(&str, &str, &str); 10] = [
+const NEEDED: [(&str, &str, &str); 14] = [
     ("patch", "", "nodes"),
     ("get", "", "nodes"),
+    ("watch", "", "nodes"),
     ("create", "", "pods/eviction"),
     ("list", "", "pods"),
     ("watch", "", "pods"),
     ("watch", "policy", "poddisruptionbudgets"),
+    ("get", "kubevirt.io", "virtualmachineinstances"),
     ("list", "kubevirt.io", "virtualmachineinstances"),
     ("watch", "kubevirt.io", "virtualmachineinstances"),
     ("list", "kubevirt.io", "virtualmachines"),
+    ("watch", "kubevirt.io", "virtualmachines"),
     ("list", "kubevirt.io", "virtualmachineinstancemigrations"),
+    ("watch", "kubevirt.io", "virtualmachineinstancemigrations"),
 ];
 
 impl Stage {
@@ -76,14 +79,14 @@ fn cut(rule: Value, without: Option<(&str, &str, &str)>) -> Vec<Value> {
 }
 
 pub async fn missing_rights(s: &Stage) {
-    s.fast_nodes(1).await;
+    s.nodes(1).await;
+    s.vm(Vm::new("web-1")).await;
     s.deployment("web", 1, PodSpec::new()).await;
     s.settle().await;
-    s.fast_nodes(1).await;
-    let always = |o: &mut safe_drain::settings::DrainOptions| o.restart_stale = RestartStale::Always;
+    s.nodes(1).await;
     for right in NEEDED {
         let user = s.user(Some(right)).await;
-        let run = s.run(s.drain(0).user(&user).with(always)).await;
+        let run = s.run(s.drain(0).user(&user)).await;
         println!("{right:?}");
         run.exits(6).changed_nothing().says(right.2);
     }

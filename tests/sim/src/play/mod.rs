@@ -1,8 +1,8 @@
 //! The machines of a real cluster: kubelets and virt-handlers without machines, for clusters that have real API servers and real KubeVirt but nothing
 //! to run a guest on. It obeys the annotations of the simulated cluster, with the same delays, and writes what that one writes.
 //!
-//! What to do is read off the objects alone ([`decide`]), so that a player that starts again goes on where the last one stopped. The loop
-//! ([`work`]) keeps one timer for each object, looks again when it runs out, and writes; a write that does not hold is tried again while it is due.
+//! What to do is read off the objects alone (`decide`), so that a player that starts again goes on where the last one stopped. The loop
+//! (`work`) keeps one timer for each object, looks again when it runs out, and writes; a write that does not hold is tried again while it is due.
 //!
 //! It plays nodes with the label [`PLAYED`] that kwok does not play. It must act as virt-controller's account: KubeVirt drops, without a word,
 //! a VMI status that any other one writes.
