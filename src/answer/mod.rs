@@ -174,7 +174,12 @@ pub enum RestartAnswer {
         /// The server's words.
         text: String,
     },
-    /// 503, 5xx, 429 or transport: try again later.
+    /// 429: the API server asks to come back later; nothing was done.
+    Throttled {
+        /// How long it asks to wait, where it does.
+        after: Option<Duration>,
+    },
+    /// 503, 5xx or transport: try again later.
     Unavailable {
         /// What happened.
         text: String,

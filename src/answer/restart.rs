@@ -1,7 +1,7 @@
 //! Answers to the PUT of a VM restart (`subresources.kubevirt.io`, KubeVirt `pkg/virt-api/rest/lifecycle.go`).
 
 use super::raw::{is_success, one_line};
-use super::{RawAnswer, RestartAnswer};
+use super::{EvictionAnswer, RawAnswer, RestartAnswer};
 
 /// Classifies the answer to a PUT of a restart: a success has status 202 and no body. Whatever is not known here falls
 /// into the class of its code.
@@ -16,7 +16,8 @@ pub fn classify_restart(answer: &RawAnswer) -> RestartAnswer {
         409 => RestartAnswer::NotPossible { text },
         500 if text.contains("already underway") => RestartAnswer::Underway,
         // 404 without a VM: the aggregated API itself is not there. 408: a timeout of the server or a proxy.
-        404 | 408 | 429 => RestartAnswer::Unavailable { text, after: answer.after() },
+        404 | 408 => RestartAnswer::Unavailable { text, after: answer.after() },
+        429 => RestartAnswer::Throttled { after: answer.after() },
         400..=499 => RestartAnswer::Invalid { text },
         _ => RestartAnswer::Unavailable { text, after: answer.after() },
     }
@@ -43,6 +44,7 @@ impl RestartAnswer {
             Self::Forbidden { text } => format!("not permitted: {text}"),
             Self::Unauthorized => "the API server does not accept the credentials".to_owned(),
             Self::Invalid { text } => format!("the restart is not accepted: {text}"),
+            Self::Throttled { after } => EvictionAnswer::Throttled { after: *after }.describe(),
             Self::Unavailable { text, .. } => format!("KubeVirt's API cannot be reached: {text}"),
         })
     }

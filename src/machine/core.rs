@@ -83,7 +83,8 @@ pub(super) struct Core {
     /// What is told when a request really goes out: one that a signal or a deadline kept back is not told.
     announcements: BTreeMap<RequestId, EventKind>,
     pub(super) events: VecDeque<DrainEvent>,
-    pub(super) waiting: BTreeMap<RequestId, (usize, Asker, bool)>,
+    /// Which node asked, for whom, and the pace's generation where it takes a place.
+    pub(super) waiting: BTreeMap<RequestId, (usize, Asker, Option<u64>)>,
     next_request: u64,
     next_seq: u64,
     pub(super) pace: Pace,
@@ -140,12 +141,9 @@ impl Core {
     pub(super) fn send(&mut self, node: usize, asker: Asker, kind: EffectKind) -> RequestId {
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        let slot = kind.takes_slot();
-        if slot {
-            self.pace.sent();
-        }
+        let generation = kind.takes_slot().then(|| self.pace.sent());
         self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. });
-        self.waiting.insert(id, (node, asker, slot));
+        self.waiting.insert(id, (node, asker, generation));
         self.effects.push_back(Effect { id, kind });
         id
     }
@@ -164,13 +162,13 @@ impl Core {
         Some(effect)
     }
 
-    /// Who waits for that answer, if anybody still does.
-    pub(super) fn answered(&mut self, id: RequestId) -> Option<(usize, Asker)> {
-        let (node, asker, slot) = self.waiting.remove(&id)?;
-        if slot {
+    /// Who waits for that answer, if anybody still does, and the generation in which it was asked.
+    pub(super) fn answered(&mut self, id: RequestId) -> Option<(usize, Asker, Option<u64>)> {
+        let answered = self.waiting.remove(&id)?;
+        if answered.2.is_some() {
             self.pace.ended();
         }
-        Some((node, asker))
+        Some(answered)
     }
 
     /// What that node has not sent yet is never sent. Requests of the brake serve all nodes and stay.

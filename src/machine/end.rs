@@ -54,6 +54,7 @@ impl NodeRun {
             vm.cut(cause, core, &self.place);
         }
         for pod in &mut self.pods {
+            pod.settle(&unsent, core, &self.place, now);
             pod.cut(cause, &unsent);
         }
         self.finish(Some(cut), core, now);

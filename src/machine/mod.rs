@@ -28,6 +28,7 @@ mod tests;
 mod types;
 mod vm;
 
+use self::types::Service;
 pub use decider::{Decide, Decider, Planner};
 pub use types::{Cordoned, Effect, EffectKind, Failure, Input, MachineOptions, Reply, RequestId};
 
@@ -39,11 +40,10 @@ use self::cordons::Cordon;
 use self::core::{Asker, Core};
 use self::end::Cut;
 use self::node::{NodeRun, Phase};
-use crate::answer::{EvictionAnswer, RestartAnswer};
 use crate::event::{DrainEvent, EventKind, StopReason};
 use crate::exit::ExitCode;
 use crate::facts::{Change, Delta, Index, Touched};
-use crate::outcome::{Cause, NodeReport};
+use crate::outcome::NodeReport;
 use crate::plan::Plan;
 
 /// Where the run as a whole is.
@@ -144,24 +144,17 @@ impl Machine {
     }
 
     fn answer(&mut self, id: RequestId, reply: Reply, now: Duration) {
-        let Some((number, asker)) = self.core.answered(id) else { return };
+        let Some((number, asker, generation)) = self.core.answered(id) else { return };
+        if let Some(generation) = generation {
+            match reply.service() {
+                Service::Given => self.core.pace.served(generation),
+                Service::TurnedAway { after } => self.core.pace.turned_away(generation, after, now),
+                Service::Unknown => {}
+            }
+        }
         let mut fatal = None;
         if reply.is_unauthorized() && self.stage == Stage::Draining {
             return self.end_for_credentials(now);
-        }
-        match &reply {
-            Reply::Eviction(EvictionAnswer::Throttled { after }) => self.core.pace.turned_away(*after, now),
-            Reply::Eviction(answer) if answer.cause() != Some(Cause::ServerTrouble) => self.core.pace.served(),
-            Reply::Restart(RestartAnswer::Accepted) => self.core.pace.served(),
-            // Reads and patches have seats of their own there; what was not served tells nothing.
-            Reply::Eviction(_)
-            | Reply::Restart(_)
-            | Reply::Cordon(_)
-            | Reply::Node(_)
-            | Reply::Pods(_)
-            | Reply::Pod(_)
-            | Reply::Vmi(_)
-            | Reply::KubeVirt(_) => {}
         }
         match (asker, reply) {
             (Asker::Node, Reply::Cordon(result)) => self.cordon_answered(number, result, now),

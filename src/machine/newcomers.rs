@@ -38,8 +38,13 @@ impl NodeRun {
             return;
         }
         let plan = core.decider.plan(&core.index, &self.place.node, core.wall(now));
+        self.undecided = false;
         for pod in unknown {
             let uid = pod.key.uid.clone();
+            if self.may_have_predecessor(&pod) {
+                self.undecided = true;
+                continue;
+            }
             if let Some(number) = self.predecessor(&pod) {
                 self.ignored.insert(uid);
                 self.pods[number].returned(&pod.key.name);
@@ -76,6 +81,12 @@ impl NodeRun {
         });
         // A StatefulSet gives the name again.
         gone.min_by_key(|number| self.pods[*number].item.pod.name != pod.key.name)
+    }
+
+    /// True while it is not known whether a pod of its controller left because of us: then this one is its successor.
+    fn may_have_predecessor(&self, pod: &PodFacts) -> bool {
+        let same = pod.owner.as_ref().and_then(|owner| self.owners.get(&owner.uid));
+        pod.tolerates_cordon && same.is_some_and(|same| same.iter().any(|number| self.pods[*number].is_undecided()))
     }
 
     /// A launcher of that VM runs here that was not known.

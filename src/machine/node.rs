@@ -64,6 +64,8 @@ pub(super) struct NodeRun {
     pub(super) ignored: BTreeSet<String>,
     /// Launchers (by UID) whose VMI is not known, since when.
     pub(super) unclear: BTreeMap<String, Duration>,
+    /// True while newcomers wait for what an answer tells of those before them.
+    pub(super) undecided: bool,
     pub(super) warnings: Vec<String>,
     /// Since when it looks as if its cordon were gone, and whether that was said.
     schedulable: Option<(Duration, bool)>,
@@ -93,6 +95,7 @@ impl NodeRun {
             owners: BTreeMap::new(),
             ignored: BTreeSet::new(),
             unclear: BTreeMap::new(),
+            undecided: false,
             warnings: Vec::new(),
             schedulable: None,
             relists: 0,
@@ -290,6 +293,9 @@ impl NodeRun {
             if self.pods[number].wake().is_some_and(|t| t <= now) {
                 self.step_pod(number, core, now);
             }
+        }
+        if self.undecided && !self.pods.iter().any(PodRun::is_undecided) {
+            self.newcomers(core, now);
         }
         self.next_wave(core, now);
         self.end_if_closed(core, now);

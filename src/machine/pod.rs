@@ -1,6 +1,7 @@
 //! One pod that is no VM: from its first eviction until it is gone.
 
-use std::collections::BTreeSet;
+mod ends;
+
 use std::time::Duration;
 
 use super::budget::{Gate, can_never, first_budget};
@@ -9,7 +10,7 @@ use super::node::Place;
 use super::react::{Patience, Reaction, because, blocked_retry, react};
 use super::types::{EffectKind, Failure, RequestId};
 use crate::answer::EvictionAnswer;
-use crate::event::{EventKind, PodExit};
+use crate::event::EventKind;
 use crate::facts::{Key, PodFacts, PodRole};
 use crate::outcome::{Cause, PodOutcome};
 use crate::plan::{PodAction, PodItem, Wave};
@@ -28,6 +29,8 @@ enum State {
     Budget { budget: Key, until: Duration },
     /// A request is on its way.
     Posting(RequestId),
+    /// Its eviction was refused since another pod has its name: it is read.
+    Reading(RequestId),
     /// It is stopping.
     Stopping,
     /// Over.
@@ -105,18 +108,20 @@ impl PodRun {
     pub(super) fn closed(&self) -> Option<Closed> {
         match self.state {
             State::Closed(closed) => Some(closed),
-            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Stopping => None,
+            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Reading(_) | State::Stopping => {
+                None
+            }
         }
     }
 
     /// True while an answer is outstanding or an eviction was accepted: it goes on by itself.
     pub(super) fn in_motion(&self) -> bool {
-        matches!(self.state, State::Posting(_) | State::Stopping)
+        matches!(self.state, State::Posting(_) | State::Reading(_) | State::Stopping)
     }
 
     /// True while the answer to that request is what it waits for.
     pub(super) fn awaits(&self, id: RequestId) -> bool {
-        self.state == State::Posting(id)
+        matches!(self.state, State::Posting(own) | State::Reading(own) if own == id)
     }
 
     pub(super) fn waits_on(&self, budget: &Key) -> bool {
@@ -146,7 +151,7 @@ impl PodRun {
             State::Stopping => self.look_at,
             State::Closed(Closed::Blocked) => self.retry_at,
             State::Posting(_) => self.vanished_at.map(|t| t + LATE_ANSWER),
-            State::Closed(_) => None,
+            State::Reading(_) | State::Closed(_) => None,
         }
     }
 
@@ -180,7 +185,7 @@ impl PodRun {
                 self.post_despite_budget(&pod.clone(), core, place, now);
             }
             State::Stopping => self.stopping(&pod.clone(), core, place, now),
-            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Closed(_) => {}
+            State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Reading(_) | State::Closed(_) => {}
         }
     }
 
@@ -288,7 +293,7 @@ impl PodRun {
             }
             Reaction::LookAgain => {
                 let kind = EffectKind::ReadPod { pod: self.item.pod.clone() };
-                self.state = State::Posting(core.send(place.number, Asker::Pod(self.item.pod.uid.clone()), kind));
+                self.state = State::Reading(core.send(place.number, Asker::Pod(self.item.pod.uid.clone()), kind));
             }
             Reaction::Evacuating | Reaction::NotMigratable | Reaction::MigrationTarget => {
                 self.block(core, place, Cause::WebhookRefused, answer.describe(), now);
@@ -367,43 +372,6 @@ impl PodRun {
         }
     }
 
-    fn skip(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
-        self.item.row.outcome = PodOutcome::Skipped;
-        self.item.row.cause = Some(cause);
-        self.item.row.because = because;
-        self.state = State::Closed(Closed::Left);
-        let (node, pod) = (place.node.clone(), self.item.pod.clone());
-        core.emit(now, EventKind::PodGone { node, pod, launcher: false, how: PodExit::Skipped });
-    }
-
-    fn left(&mut self, core: &mut Core, place: &Place, now: Duration) {
-        if self.item.row.outcome == PodOutcome::Stays || self.item.row.outcome == PodOutcome::NotSelected {
-            self.state = State::Closed(Closed::Left);
-            self.item.row.outcome = PodOutcome::Gone;
-            return;
-        }
-        // An eviction whose answer does not come counts as ours: the pod left while we asked.
-        let ours = self.ours || self.maybe_ours || matches!(self.state, State::Posting(_));
-        self.ours = ours;
-        core.gate.answered(&core.index, &self.item.pod.uid, true, false);
-        self.state = State::Closed(Closed::Left);
-        let how = match (ours, self.item.action) {
-            (false, _) => PodExit::AlreadyGone,
-            (true, PodAction::Delete) => PodExit::Deleted,
-            (true, _) => PodExit::Evicted,
-        };
-        self.item.row.outcome = if ours { PodOutcome::Evicts } else { PodOutcome::Gone };
-        self.item.row.cause = None;
-        self.item.row.waiting_helps = None;
-        self.item.row.remedy = None;
-        self.item.row.because = if ours { String::new() } else { "gone without us".to_owned() };
-        let (node, pod) = (place.node.clone(), self.item.pod.clone());
-        core.emit(now, EventKind::PodGone { node, pod, launcher: false, how });
-        if ours && let Some(successor) = self.successor.take() {
-            self.returned(&successor);
-        }
-    }
-
     fn block(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
         let before = self.item.row.clone();
         self.item.row.outcome = PodOutcome::Blocks;
@@ -430,69 +398,5 @@ impl PodRun {
             let (node, pod) = (place.node.clone(), self.item.pod.clone());
             core.emit(now, EventKind::PodWaiting { node, pod, cause, because });
         }
-    }
-
-    /// The deadline or a signal came first: the row says what it was doing.
-    pub(super) fn cut(&mut self, cause: Cause, unsent: &BTreeSet<RequestId>) {
-        if self.closed().is_some() {
-            return;
-        }
-        if self.vanished_at.is_some() {
-            self.state = State::Closed(Closed::Left);
-            return;
-        }
-        if matches!(&self.state, State::Posting(id) if unsent.contains(id)) {
-            self.asked = self.patience.was_refused();
-            self.state = State::Ready { after: Duration::ZERO };
-        }
-        if self.item.row.outcome == PodOutcome::Blocks {
-            self.state = State::Closed(Closed::Blocked);
-            return; // It was being tried once more.
-        }
-        let row = &mut self.item.row;
-        row.outcome = PodOutcome::Pending;
-        match self.state {
-            State::Stopping => {
-                row.cause = Some(Cause::Stopping);
-                row.waiting_helps = Some(true);
-                row.because = format!("accepted, still stopping (grace {}s)", self.item.grace.as_secs());
-            }
-            State::Posting(_) => {
-                row.cause = Some(cause);
-                row.waiting_helps = Some(true);
-                row.because = "its eviction was sent and not answered yet: it may have been accepted".to_owned();
-            }
-            State::Ready { .. } | State::Budget { .. } | State::Closed(_) if !self.asked => {
-                row.cause = Some(cause);
-                row.because = "its turn did not come".to_owned();
-            }
-            State::Ready { .. } | State::Budget { .. } | State::Closed(_) => {
-                row.cause = row.cause.or(Some(cause));
-            }
-        }
-        self.state = State::Closed(Closed::Pending);
-    }
-
-    /// The last list shows it. If it was taken for gone and nobody has asked it to stop, that was wrong.
-    pub(super) fn listed(&mut self, pod: &PodFacts, now: Duration) {
-        let evictable = matches!(self.item.action, PodAction::Evict | PodAction::Delete);
-        let left = matches!(self.item.row.outcome, PodOutcome::Evicts | PodOutcome::Gone);
-        if self.closed() == Some(Closed::Left) && evictable && left && pod.deletion.is_none() {
-            (self.ours, self.maybe_ours) = (false, false);
-            self.item.row.outcome = PodOutcome::Evicts;
-            self.item.row.because = String::new();
-            self.state = State::Ready { after: now };
-        }
-    }
-
-    /// A pod of the same controller is on the node again.
-    pub(super) fn returned(&mut self, successor: &str) {
-        if self.closed().is_none() {
-            self.successor = Some(successor.to_owned());
-            return;
-        }
-        self.item.row.outcome = PodOutcome::Returned;
-        self.item.row.cause = Some(Cause::Returned);
-        self.item.row.because = format!("it tolerates the cordon: {successor} took its place here");
     }
 }

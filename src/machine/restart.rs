@@ -142,6 +142,13 @@ impl VmRun {
             RestartAnswer::Invalid { text } => {
                 self.block(core, place, Cause::Invalid, format!("the restart was not accepted: {text}"), now);
             }
+            RestartAnswer::Throttled { after } => {
+                core.brake.release(&self.item.vmi);
+                self.item.row.attempts -= 1;
+                let because = answer.describe();
+                let refusal = Refusal { cause: Cause::Throttled, because, after: *after, bound: None };
+                self.retry_or_block(&refusal, core, place, now);
+            }
             RestartAnswer::Unavailable { text, after } => {
                 core.brake.release(&self.item.vmi);
                 self.item.row.attempts -= 1;

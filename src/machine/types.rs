@@ -53,7 +53,39 @@ pub enum Failure {
     Other(String),
 }
 
+/// What an answer tells of the server's load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    /// It did its work, whatever came of it.
+    Given,
+    /// It did nothing and asks for patience.
+    TurnedAway {
+        /// How long, where it says so.
+        after: Option<Duration>,
+    },
+    /// Nothing.
+    Unknown,
+}
+
 impl Reply {
+    /// What it tells of the server's load. Only what changes something counts: reads may have places of their own there.
+    pub(super) fn service(&self) -> Service {
+        match self {
+            Self::Eviction(EvictionAnswer::Throttled { after }) | Self::Restart(RestartAnswer::Throttled { after }) => {
+                Service::TurnedAway { after: *after }
+            }
+            Self::Eviction(EvictionAnswer::ServerTrouble { .. })
+            | Self::Restart(RestartAnswer::Unavailable { .. })
+            | Self::Cordon(_)
+            | Self::Node(_)
+            | Self::Vmi(_)
+            | Self::KubeVirt(_)
+            | Self::Pod(_)
+            | Self::Pods(_) => Service::Unknown,
+            Self::Eviction(_) | Self::Restart(_) => Service::Given,
+        }
+    }
+
     /// True if it says that the credentials are refused, new ones too.
     pub(super) fn is_unauthorized(&self) -> bool {
         match self {
@@ -187,7 +219,7 @@ impl EffectKind {
         matches!(self, Self::Evict { .. } | Self::Delete { .. } | Self::Restart { .. })
     }
 
-    /// True for what takes one of the places in flight: a VMI that is read keeps its place for the request that follows.
+    /// True for what takes one of the places in flight: a VMI is read only where its request could follow.
     pub(super) fn takes_slot(&self) -> bool {
         self.is_post() || matches!(self, Self::ReadVmi { .. })
     }

@@ -98,7 +98,10 @@ pub(crate) fn judged(answer: &EvictionAnswer, item: &VmItem, index: &Index) -> E
 /// A restart was probed.
 pub fn restart(item: &mut VmItem, answer: &RestartAnswer) {
     match answer {
-        RestartAnswer::Accepted | RestartAnswer::Underway | RestartAnswer::Unavailable { .. } => {}
+        RestartAnswer::Accepted
+        | RestartAnswer::Underway
+        | RestartAnswer::Throttled { .. }
+        | RestartAnswer::Unavailable { .. } => {}
         RestartAnswer::NotPossible { .. }
         | RestartAnswer::NoSuchVm
         | RestartAnswer::Forbidden { .. }

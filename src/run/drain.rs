@@ -97,7 +97,9 @@ async fn connected(
         Ok(connection) => connection,
         Err(error) => {
             // A Ctrl-C ends a credential plugin, too, which may be heard of first: then the signal is what counts.
-            if let Ok(Some(reason)) = tokio::time::timeout(SIGNAL_AFTER_FAILURE, signals.next()).await {
+            if !error.is_configuration()
+                && let Ok(Some(reason)) = tokio::time::timeout(SIGNAL_AFTER_FAILURE, signals.next()).await
+            {
                 return stopped(session, reason);
             }
             let error = connect_error(&error);

@@ -65,10 +65,7 @@ fn what_no_recording_shows() {
         (plain(404, ""), R::NoSuchVm),
         (plain(404, "404 page not found\n"), unavailable("404 page not found")),
         (plain(409, "VM is not running: Halted"), refused("VM is not running: Halted")),
-        (
-            RawAnswer::from_parts(429, None, Some("2"), b"busy"),
-            R::Unavailable { text: "busy".to_owned(), after: Some(Duration::from_secs(2)) },
-        ),
+        (RawAnswer::from_parts(429, None, Some("2"), b"busy"), R::Throttled { after: Some(Duration::from_secs(2)) }),
         (plain(500, "something else"), unavailable("something else")),
         (RawAnswer::no_answer("reset"), unavailable("reset")),
     ];

@@ -77,6 +77,57 @@ fn the_answer_tells_who_removed_a_pod_that_left_meanwhile() {
 }
 
 #[test]
+fn a_pod_that_left_before_its_answer_is_gone_when_the_run_is_cut() {
+    let deadline = |rig: &mut Rig| rig.advance(Duration::from_millis(500));
+    let signal = |rig: &mut Rig| rig.input(Input::Stop(crate::event::StopReason::Interrupt));
+    for cut in [deadline as fn(&mut Rig), signal] {
+        let mut rig = Rig::new(world().pod(pod("web-0")), &["node-0"], |s| s.machine.timeout = secs(10)).cordoned();
+        rig.effects();
+        rig.advance(Duration::from_millis(9500));
+        rig.gone(&pod("web-0"));
+        cut(&mut rig);
+        let row = rig.pod_row("web-0");
+        assert_eq!((row.outcome, row.cause), (PodOutcome::Evicts, None), "{row:?}");
+        assert!(rig.events().iter().any(|e| matches!(e, EventKind::PodGone { how: PodExit::Evicted, .. })));
+    }
+}
+
+#[test]
+fn a_pod_that_was_refused_for_another_of_its_name_is_never_ours() {
+    let mut rig = web();
+    rig.evict("web-0", EvictionAnswer::PodReplaced);
+    rig.gone(&pod("web-0"));
+    rig.relist();
+    assert_eq!(rig.pod_row("web-0").outcome, PodOutcome::Gone);
+}
+
+#[test]
+fn a_successor_waits_for_what_the_answer_says_of_the_pod_before_it() {
+    for (answer, outcome, evictions) in [
+        (EvictionAnswer::Accepted, PodOutcome::Returned, 1),
+        // Somebody else removed the first one: this one is no successor of an eviction, and leaves.
+        (EvictionAnswer::Gone, PodOutcome::Gone, 2),
+    ] {
+        let of_set = |name: &str| {
+            pod(name).with(|p| {
+                p.owner = Some(owner("apps/v1", "StatefulSet", "web"));
+                p.tolerates_cordon = true;
+            })
+        };
+        let mut rig = Rig::one(world().pod(of_set("web-0"))).cordoned();
+        rig.effects();
+        rig.gone(&of_set("web-0"));
+        rig.pod(of_set("web-0").with(|p| p.key.uid = "another".into()));
+        assert_eq!(rig.effects(), [], "{answer:?}");
+        rig.evict("web-0", answer);
+        rig.effects();
+        assert_eq!(rig.sent.iter().filter(|(_, k)| evicted(k).is_some()).count(), evictions);
+        let row = &rig.machine.nodes[0].pods[0].item.row;
+        assert_eq!(row.outcome, outcome);
+    }
+}
+
+#[test]
 fn another_pod_of_the_name_is_read_and_never_evicted() {
     let mut rig = web();
     rig.evict("web-0", EvictionAnswer::PodReplaced);

@@ -160,6 +160,21 @@ fn five_that_wait_for_a_busy_server_do_not_wait_for_each_other() {
 }
 
 #[test]
+fn a_restart_that_a_busy_server_turned_away_was_not_begun() {
+    let mut rig = ready(&["a"]);
+    for _ in 0..10 {
+        rig.vmi_read("a");
+        rig.restart("a", RestartAnswer::Throttled { after: Some(secs(20)) });
+        rig.advance(secs(20));
+    }
+    rig.vmi_read("a");
+    rig.restart("a", RestartAnswer::Accepted);
+    let row = &rig.machine.nodes[0].vms[0].item.row;
+    assert_eq!(row.attempts, 1, "{row:?}");
+    assert!(rig.events().iter().any(|e| matches!(e, EventKind::VmRestarting { .. })));
+}
+
+#[test]
 fn a_restart_that_finds_no_node_is_down_after_a_minute_and_stops_further_ones() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let mut rig = ready(&names);
