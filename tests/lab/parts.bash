@@ -180,28 +180,34 @@ signal() {
   [ -n "$pid" ] && kill -s "$1" "$pid" 2>/dev/null
 }
 
-# halt SIGNAL PART...: ends these parts, and returns when they are gone.
+# halt SIGNAL PART...: ends these parts, and returns when they are gone; 1 if
+# one of them is not.
 halt() {
-  local signal=$1 part tries pid told
+  local signal=$1 part failed=
   shift
   for part; do rm -f "$state/$part.wanted"; done
   for part; do
-    told=
-    for ((tries = 0; ; tries++)); do
-      [ -e "$state/$part.supervised" ] || break
-      # Long enough for most; kube-apiserver, which has stopped to listen by
-      # then, would wait a minute for the watches of its clients.
-      [ $tries -ne 60 ] || { signal=KILL told=; }
-      [ $tries -lt 200 ] || { say "$part does not end"; return 1; }
-      # Once per process: a second signal makes some end without order. A part
-      # that was just starting again has another process.
-      pid=$(pid_of "$part")
-      if [ -n "$pid" ] && [ "$pid" != "$told" ]; then
-        told=$pid
-        kill -s "$signal" "$pid" 2>/dev/null || true
-        kill -s CONT "$pid" 2>/dev/null || true
-      fi
-      sleep 0.05
-    done
+    end_part "$signal" "$part" || failed=yes
+  done
+  [ -z "$failed" ]
+}
+
+end_part() { # SIGNAL PART
+  local signal=$1 part=$2 tries pid told=
+  for ((tries = 0; ; tries++)); do
+    [ -e "$state/$part.supervised" ] || return 0
+    # Long enough for most; kube-apiserver, which has stopped to listen by
+    # then, would wait a minute for the watches of its clients.
+    [ $tries -ne 60 ] || { signal=KILL told=; }
+    [ $tries -lt 200 ] || { say "$part does not end"; return 1; }
+    # Once per process: a second signal makes some end without order. A part
+    # that was just starting again has another process.
+    pid=$(pid_of "$part")
+    if [ -n "$pid" ] && [ "$pid" != "$told" ]; then
+      told=$pid
+      kill -s "$signal" "$pid" 2>/dev/null || true
+      kill -s CONT "$pid" 2>/dev/null || true
+    fi
+    sleep 0.05
   done
 }

@@ -7,10 +7,12 @@ use futures::future::{LocalBoxFuture, join, join_all};
 use futures::stream::unfold;
 use futures::{FutureExt, StreamExt};
 use safe_drain::event::{EventKind, StopReason};
+use safe_drain::report::Fanout;
 use safe_drain::run::{Asker, Clock, Session, World, drain_in};
 use safe_drain::settings::{DrainOptions, DryRun};
 use safe_drain_sim::Sim;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
 use super::outcome::Outcome;
 use super::recording::{Before, Log};
@@ -146,6 +148,26 @@ impl Flow {
         self
     }
 
+    /// Does something beside the run that long after the first event that fits; the run is over when that is done.
+    pub fn later_than(
+        self,
+        fits: impl Fn(&EventKind) -> bool + 'static,
+        after: Duration,
+        work: impl Future<Output = ()> + 'static,
+    ) -> Self {
+        let (tx, rx) = oneshot::channel();
+        let this = self.right_after(fits, move || {
+            let _ = tx.send(());
+        });
+        this.later(Duration::ZERO, async move {
+            // The event may never come.
+            if rx.await.is_ok() {
+                tokio::time::sleep(after).await;
+                work.await;
+            }
+        })
+    }
+
     /// Somebody else than the admin runs it (on a real cluster).
     pub fn user(self, name: &str) -> Self {
         Self { user: Some(name.to_owned()), ..self }
@@ -226,9 +248,11 @@ impl Flow {
         let drained = async {
             let exit = drain_in(world, &options, &mut session).await;
             session.reporter.finish();
-            (exit, session.clock.elapsed(), log.all(), venue.elapsed())
+            // No event comes any more: whoever waits for one need not.
+            session.reporter = Box::new(Fanout::new());
+            (exit, session.clock.elapsed(), log.all(), venue.elapsed(), venue.state().await)
         };
-        let ((exit, elapsed, requests, ended), _) = join(drained, works).await;
+        let ((exit, elapsed, requests, ended, after), _) = join(drained, works).await;
         drop(session);
         tokio::time::sleep(if options.dry_run.is_preview() { Duration::ZERO } else { venue.silence() }).await;
         let afterwards = log.all().split_off(requests.len());
@@ -244,7 +268,7 @@ impl Flow {
             requests,
             elapsed,
             preview: None,
-            after: venue.state().await,
+            after,
             ended,
         }
     }

@@ -105,7 +105,7 @@ fn simulate(sim: &Sim, act: Act) {
 
 fn unmigratable() -> Value {
     json!({"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable",
-        "message": "cannot migrate VMI: PVC root is not shared, live migration requires that all PVCs must be shared"})
+        "message": "cannot migrate VMI: PVC root is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)"})
 }
 
 fn merge(object: &mut Value, patch: &Value) {
@@ -161,7 +161,7 @@ async fn perform(real: &Real, act: Act) {
             script(["start", "apiserver"]).await;
         }
         Act::VirtApi(VirtApi::Hang) => script(["pause", "virt-api"]).await,
-        Act::VirtApi(VirtApi::Up) => mend().await,
+        Act::VirtApi(VirtApi::Up) => come_back("virt-api").await,
         Act::VirtApi(VirtApi::Refused | VirtApi::NoEndpoints) => script(["stop", "virt-api"]).await,
         Act::Controllers(work) => script([if work { "start" } else { "stop" }, "controllers"]).await,
         Act::Throttle(user) => throttle(real, &user).await,
@@ -192,12 +192,16 @@ async fn throttle(real: &Real, user: &str) {
 /// Everything that a scenario may have taken away is there again.
 pub async fn mend() {
     for part in ["apiserver", "controllers", "virt-api"] {
-        // Refused for what is not there, which is started below.
-        let _ = try_script(["resume", part]).await;
+        come_back(part).await;
     }
-    for part in ["apiserver", "controllers", "virt-api"] {
-        script(["start", part]).await;
-    }
+    let usual = json!({"spec": {"configuration": {"evictionStrategy": "LiveMigrateIfPossible"}}});
+    Real::of_environment().await.patch("KubeVirt", "kubevirt", "kubevirt", &usual).await;
+}
+
+async fn come_back(part: &'static str) {
+    // Refused where it was stopped: then it is started.
+    let _ = try_script(["resume", part]).await;
+    script(["start", part]).await;
 }
 
 async fn script(words: [&'static str; 2]) {

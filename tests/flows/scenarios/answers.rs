@@ -32,7 +32,7 @@ impl Stage {
 pub async fn classes(s: &Stage) {
     s.nodes(1).await;
     s.vm(Vm::new("fixed").eviction_strategy("LiveMigrate").non_migratable(DISK)).await;
-    s.vm(Vm::new("moves").eviction_strategy("LiveMigrate")).await;
+    s.vm(Vm::new("moves").eviction_strategy("LiveMigrate").annotation("lab/migrate", "60s")).await;
     s.vm(Vm::new("perhaps").eviction_strategy("LiveMigrateIfPossible").non_migratable(DISK)).await;
     s.vm(Vm::new("none").eviction_strategy("None")).await;
     s.vm(Vm::new("outside").eviction_strategy("External")).await;

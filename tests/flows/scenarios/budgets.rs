@@ -1,5 +1,7 @@
 //! Budgets as the real disruption controller counts them.
 
+use safe_drain::event::EventKind;
+use safe_drain::outcome::Cause;
 use safe_drain_sim::{Json, PodSpec, object};
 use serde_json::json;
 
@@ -56,4 +58,7 @@ pub async fn budget_not_observed(s: &Stage) {
     s.act(Act::Create(object::budget(s.ns(), "web", "web", json!({"maxUnavailable": 1})))).await;
     let run = s.run(s.drain(0).timeout(120).later(secs(8), s.doing(Act::Controllers(true)))).await;
     run.exits(0);
+    assert!(run.evictions("web-").iter().any(|r| r.status == 429), "{run}");
+    let unsynced = |e: &EventKind| matches!(e, EventKind::PodWaiting { cause: Cause::BudgetUnsynced, .. });
+    assert!(run.event(unsynced).is_some(), "{run}");
 }

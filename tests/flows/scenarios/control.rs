@@ -6,6 +6,7 @@ use safe_drain_sim::{Json, PodSpec, Vm};
 use serde_json::json;
 
 use super::{Stage, on_real};
+use crate::harness::secs;
 
 /// `kubectl drain` with the words that a runbook has, ended after a while by its own timeout.
 async fn kubectl_drain(s: &Stage, seconds: u32) -> (Output, String) {
@@ -30,7 +31,9 @@ fn kubectl_drains_plain_pods() {
         s.fast_nodes(2).await;
         let (output, told) = kubectl_drain(s, 60).await;
         assert!(output.status.success(), "{told}");
-        assert_eq!(told.matches("evicting pod ").count(), 6, "{told}");
+        for line in ["evicting pod ", " evicted\n"] {
+            assert_eq!(told.matches(line).count(), 6, "{told}");
+        }
         assert!(told.contains(&format!("node/{} drained", s.node(0))), "{told}");
     });
 }
@@ -51,13 +54,16 @@ fn kubectl_repeats_what_a_budget_will_never_allow() {
             "{told}"
         );
         assert!(told.contains("global timeout reached: 15s"), "{told}");
+        let run = s.drain(0).timeout(15).run().await;
+        run.exits(3).pod_is("web-", "blocks", "BudgetNever");
+        assert!(run.elapsed < secs(5), "{:?}", run.elapsed);
     });
 }
 
 #[test]
 #[ignore = "needs a real cluster: make e2e"]
-fn kubectl_repeats_what_a_stale_vm_will_never_allow() {
-    on_real("control-stale", async |s| {
+fn kubectl_repeats_what_a_vm_will_never_allow() {
+    on_real("control-vm", async |s| {
         s.nodes(1).await;
         s.vm(Vm::new("db-0").eviction_strategy("LiveMigrate").non_migratable("DisksNotLiveMigratable")).await;
         s.vm(Vm::new("web-1")).await;
@@ -72,5 +78,9 @@ fn kubectl_repeats_what_a_stale_vm_will_never_allow() {
         assert!(told.contains("global timeout reached: 20s"), "{told}");
         let web = s.get("VirtualMachineInstance", "web-1").await.expect("it runs");
         assert_eq!(web.text("/status/nodeName"), s.node(1), "the other one migrated\n{told}");
+        assert!(told.contains("Evacuation in progress"), "after refusals that were its migration\n{told}");
+        let run = s.drain(0).timeout(20).run().await;
+        run.exits(3).vm_is("db-0", "blocks", "VmNotMigratable");
+        assert!(run.elapsed < secs(5) && run.launcher_evictions("db-0").is_empty(), "{run}");
     });
 }

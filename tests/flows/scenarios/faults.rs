@@ -35,7 +35,10 @@ pub async fn webhook_hangs(s: &Stage) {
     s.vm(Vm::new("web1")).await;
     s.settle().await;
     s.nodes(1).await;
-    without_virt_api(s, VirtApi::Hang, 15).await;
+    let run = without_virt_api(s, VirtApi::Hang, 15).await;
+    let first = run.launcher_evictions("web1")[0];
+    assert_eq!(first.status, 500, "the API server waits 10 s for the webhook, then gives up\n{run}");
+    assert!(run.elapsed > secs(10), "{:?}", run.elapsed);
 }
 
 /// A drain whose virt-api is like that for some seconds from the cordon on.
@@ -43,7 +46,7 @@ async fn without_virt_api(s: &Stage, state: VirtApi, seconds: u64) -> Outcome {
     s.alone().await;
     let cordoned = |e: &EventKind| matches!(e, EventKind::NodeCordoned { .. });
     let flow = s.drain(0).timeout(300).right_after(cordoned, s.at_once(Act::VirtApi(state)));
-    let run = s.run(flow.later(secs(seconds), s.doing(Act::VirtApi(VirtApi::Up)))).await;
+    let run = s.run(flow.later_than(cordoned, secs(seconds), s.doing(Act::VirtApi(VirtApi::Up)))).await;
     run.exits(0);
     run.vm_is("web1", "migrates", "");
     run

@@ -59,6 +59,7 @@ fn on_real(name: &str, scenario: impl AsyncFnOnce(&Stage)) -> Vec<Digest> {
             }
             resume_unwind(panic);
         }
+        stage.clear().await;
         stage.digests()
     })
 }
@@ -113,7 +114,7 @@ scenarios! { real_beside simulated_beside:
     vms::two_drains
 }
 
-// These break what all share. By their name they come first, one after the other.
+// These break what all share: each waits until nobody else plays.
 scenarios! { real_alone simulated_alone:
     budgets::budget_not_observed
     faults::api_server_away

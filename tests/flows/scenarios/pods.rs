@@ -75,23 +75,23 @@ pub async fn replaced_pod(s: &Stage) {
     s.fast_nodes(1).await;
     s.pod("bare", PodSpec::new()).await;
     s.settle().await;
-    // It is made again, under its name, in the moment in which its eviction goes out.
+    // It is made again, under its name, right before its eviction goes out.
     let old = s.get("Pod", "bare").await.expect("it runs").uid().to_owned();
     let again = object::pod(s.ns(), "bare", PodSpec::new().with(|o| o.put("/spec/nodeName", s.node(0))));
     let flow = s.drain(0).with(|o| o.force = true).changes();
-    let flow = flow.right_after(|e| matches!(e, EventKind::NodeCordoned { .. }), s.at_once(Act::Replace(again)));
+    let flow = flow.right_before("POST", "/pods/bare/eviction", s.at_once(Act::Replace(again)));
     let run = s.run(flow).await;
     run.exits(0);
     let sent = run.evictions("bare");
     assert_eq!(sent.len(), 2, "{run}");
     for r in sent {
         let uid = r.body.as_ref().expect("a body").text("/deleteOptions/preconditions/uid");
-        // 404 if it comes between the end of the one and the start of the other.
-        assert_eq!(uid == old, matches!(r.status, 404 | 409), "the old UID is refused, the new one is evicted:\n{run}");
+        assert_eq!(uid == old, r.status == 409, "the old UID is refused, the new one is evicted:\n{run}");
     }
-    let of = |uid: &str| run.rows("pods").into_iter().find(|r| (r.text("/uid") == old) == (uid == old)).cloned();
-    assert_eq!(of(&old).expect("a row").text("/outcome"), "gone", "{run}");
-    assert_eq!(of("").expect("a row").text("/outcome"), "evicts", "{run}");
+    for row in run.rows("pods") {
+        let expected = if row.text("/uid") == old { "gone" } else { "evicts" };
+        assert_eq!(row.text("/outcome"), expected, "{run}");
+    }
 }
 
 pub async fn terminating_namespace(s: &Stage) {
@@ -104,7 +104,11 @@ pub async fn terminating_namespace(s: &Stage) {
     s.nodes(1).await;
     let delete = Act::Delete { kind: "Namespace", ns: String::new(), name: doomed };
     let flow = s.drain(0).right_after(|e| matches!(e, EventKind::NodeCordoned { .. }), s.at_once(delete));
-    s.run(flow).await.exits(0);
+    let run = s.run(flow).await;
+    run.exits(0);
+    assert!(run.evictions("web-").iter().all(|r| r.status == 403), "nothing is created there any more\n{run}");
+    let stopping = run.after.list("Pod").iter().filter(|p| p.namespace().ends_with("-doomed")).count();
+    assert_eq!(stopping, 0, "{run}");
 }
 
 pub async fn many_pods(s: &Stage) {
@@ -132,7 +136,7 @@ pub async fn slow_stop(s: &Stage) {
 
 pub async fn second_drain(s: &Stage) {
     s.nodes(1).await;
-    s.deployment("web", 1, PodSpec::new().grace(60).annotation("lab/stop", "8s")).await;
+    s.deployment("web", 1, PodSpec::new().grace(60).annotation("lab/stop", "20s")).await;
     s.deployment("cart", 1, PodSpec::new()).await;
     s.settle().await;
     s.nodes(1).await;

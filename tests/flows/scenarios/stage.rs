@@ -36,6 +36,7 @@ pub struct Stage {
     pub(super) venue: Venue,
     name: String,
     nodes: Cell<usize>,
+    namespaces: RefCell<Vec<String>>,
     place: RefCell<Place>,
     digests: RefCell<Vec<Digest>>,
 }
@@ -63,6 +64,7 @@ impl Stage {
             venue,
             name: name.to_owned(),
             nodes: Cell::new(0),
+            namespaces: RefCell::new(vec![name.to_owned()]),
             place: RefCell::new(Place::None),
             digests: RefCell::default(),
         }
@@ -130,6 +132,7 @@ impl Stage {
     /// Another namespace.
     pub async fn namespace(&self, name: &str) -> String {
         let name = format!("{}-{name}", self.name);
+        self.namespaces.borrow_mut().push(name.clone());
         match &self.venue {
             Venue::Sim(sim) => drop(sim.world().namespace(&name)),
             Venue::Real(real) => {
@@ -207,42 +210,25 @@ impl Stage {
     /// Waits until everything runs that was added, and the budgets know it.
     pub async fn settle(&self) {
         let Venue::Real(real) = &self.venue else { return };
-        let ns = self.ns();
+        let namespaces = self.namespaces.borrow().clone();
         let settled = async || {
-            let pods = real.list("Pod", ns).await;
-            let running = |p: &Value| {
-                matches!(p.text("/status/phase"), "Succeeded" | "Failed")
-                    || p.text("/status/phase") == "Running"
-                        && (p.is_true("Ready") || p.has("/metadata/annotations/lab~1crash"))
-            };
-            if !pods.iter().all(running) {
-                return false;
-            }
-            for kind in WORKLOADS {
-                let full = |o: &Value| match o.int("/spec/replicas") {
-                    Some(n) => o.int("/status/replicas") == Some(n),
-                    None => {
-                        o.int("/status/desiredNumberScheduled") > Some(0)
-                            && o.int("/status/numberReady") == o.int("/status/desiredNumberScheduled")
-                    }
-                };
-                if !real.list(kind, ns).await.iter().all(full) {
+            for ns in &namespaces {
+                if !is_settled(real, ns).await {
                     return false;
                 }
             }
-            let counted = |b: &Value| {
-                let app = b.text("/spec/selector/matchLabels/app");
-                let ready = pods.iter().filter(|p| p.label("app") == app && p.is_true("Ready")).count();
-                b.int("/status/observedGeneration") == b.int("/metadata/generation")
-                    && b.int("/status/currentHealthy") == i64::try_from(ready).ok()
-            };
-            let vmis = real.list("VirtualMachineInstance", ns).await;
-            let wanted = real.list("VirtualMachine", ns).await.len();
-            real.list("PodDisruptionBudget", ns).await.iter().all(counted)
-                && vmis.len() >= wanted
-                && vmis.iter().all(|v| v.text("/status/phase") == "Running" && v.condition("LiveMigratable").is_some())
+            true
         };
-        real.until(&format!("the objects of {ns}"), secs(120), settled).await;
+        real.until(&format!("the objects of {}", self.name), secs(120), settled).await;
+    }
+
+    /// Has everything removed; what is left of it disturbs nobody.
+    pub async fn clear(&self) {
+        let Venue::Real(real) = &self.venue else { return };
+        let namespaces = self.namespaces.borrow().clone();
+        for ns in namespaces {
+            real.send(Method::DELETE, &path("Namespace", "", &ns), None).await;
+        }
     }
 
     /// All objects of a kind in the namespace.
@@ -280,4 +266,38 @@ impl Stage {
     pub fn digests(self) -> Vec<Digest> {
         self.digests.into_inner()
     }
+}
+
+async fn is_settled(real: &Real, ns: &str) -> bool {
+    let pods = real.list("Pod", ns).await;
+    let running = |p: &Value| {
+        matches!(p.text("/status/phase"), "Succeeded" | "Failed")
+            || p.text("/status/phase") == "Running" && (p.is_true("Ready") || p.has("/metadata/annotations/lab~1crash"))
+    };
+    if !pods.iter().all(running) {
+        return false;
+    }
+    let full = |o: &Value| match o.int("/spec/replicas") {
+        Some(n) => o.int("/status/replicas") == Some(n),
+        None => {
+            o.int("/status/desiredNumberScheduled") > Some(0)
+                && o.int("/status/numberReady") == o.int("/status/desiredNumberScheduled")
+        }
+    };
+    for kind in WORKLOADS {
+        if !real.list(kind, ns).await.iter().all(full) {
+            return false;
+        }
+    }
+    let counted = |b: &Value| {
+        let app = b.text("/spec/selector/matchLabels/app");
+        let ready = pods.iter().filter(|p| p.label("app") == app && p.is_true("Ready")).count();
+        b.int("/status/observedGeneration") == b.int("/metadata/generation")
+            && b.int("/status/currentHealthy") == i64::try_from(ready).ok()
+    };
+    let vmis = real.list("VirtualMachineInstance", ns).await;
+    let wanted = real.list("VirtualMachine", ns).await.len();
+    real.list("PodDisruptionBudget", ns).await.iter().all(counted)
+        && vmis.len() >= wanted
+        && vmis.iter().all(|v| v.text("/status/phase") == "Running" && v.condition("LiveMigratable").is_some())
 }

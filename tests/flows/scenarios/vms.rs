@@ -43,7 +43,7 @@ pub async fn strategy_switch(s: &Stage) {
     assert_eq!(run.launcher_evictions("pinned-1").len(), 1, "{run}");
     let contrary = run.rows("vms").into_iter().find(|r| r.text("/because").contains("the server says"));
     assert!(contrary.is_none(), "virt-api sees it otherwise: {contrary:#?}");
-    let run = s.run(s.drain(0).timeout(45).with(|o| o.restart_stale = RestartStale::Always).changes()).await;
+    let run = s.run(s.drain(0).timeout(45).with(|o| o.restart_stale = RestartStale::Always)).await;
     run.exits(3);
     for (vm, outcome, cause) in [
         ("db-0", "restarts", ""),
@@ -133,7 +133,7 @@ pub async fn two_drains(s: &Stage) {
 
 pub async fn resumed_migration(s: &Stage) {
     s.nodes(1).await;
-    s.vm(Vm::new("web-1").annotation("lab/migrate", "10s")).await;
+    s.vm(Vm::new("web-1").annotation("lab/migrate", "20s")).await;
     s.deployment("cart", 1, PodSpec::new()).await;
     s.settle().await;
     s.nodes(1).await;

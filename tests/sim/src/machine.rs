@@ -12,6 +12,9 @@ pub(crate) const TOO_LONG: &str = "Live migration is not completed after 150 sec
 /// Why one fails whose target has gone.
 pub(crate) const TARGET_DOWN: &str = "Target pod is down";
 
+/// Seconds after a node's last heartbeat at which virt-controller takes it to be without virt-handler.
+pub(crate) const SILENCE: i64 = 300;
+
 /// Reads `1.5s`, `300ms`, `2m`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;

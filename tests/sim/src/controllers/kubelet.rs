@@ -1,7 +1,7 @@
 //! The kubelets and, for guests, the virt-handlers. Steered by annotations:
 //! `lab/stop` (how long a pod takes to stop), `lab/shutdown: killed` (the guest ignores its shutdown: takes its whole grace and ends Failed),
 //! `lab/shutdown: lost` (nobody says how the guest ended: virt-controller, where it runs, takes it for Failed once the pod is gone),
-//! `lab/crash: true` on a pod (it never becomes ready), `lab/nonmigratable` (reason of LiveMigratable=False), `lab/agent: none`.
+//! `lab/crash: true` on a pod (it never becomes ready), `lab/nonmigratable` (reason of LiveMigratable=False), `lab/agent: connected`.
 
 use std::time::Duration;
 

@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
+use crate::machine::SILENCE;
 
 const TAINT: &str = "node.kubernetes.io/unschedulable";
 const HEARTBEAT: &str = "kubevirt.io/heartbeat";
 const SCHEDULABLE: &str = "kubevirt.io/schedulable";
-/// Seconds.
-const SILENCE: i64 = 300;
 
 /// Whether the node's kubelet and virt-handler live.
 pub(super) fn is_up(cluster: &Cluster, node: &str) -> bool {

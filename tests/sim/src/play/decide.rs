@@ -15,9 +15,9 @@ use crate::options::Options;
 const HEARTBEAT: &str = "kubevirt.io/heartbeat";
 const SCHEDULABLE: &str = "kubevirt.io/schedulable";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// After this time virt-controller takes the node to be without virt-handler, and says so in the label; one that is back corrects that.
+/// A virt-handler that was silent for so long corrects the label that says so, a beat before virt-controller sets it at the latest.
 /// A younger label "false" is somebody's wish.
-const SILENCE: SignedDuration = SignedDuration::from_mins(4);
+const SILENCE: SignedDuration = SignedDuration::from_secs(machine::SILENCE - 60);
 /// From the wish to abort a copy to its end.
 const ABORT: Duration = Duration::from_millis(500);
 
@@ -152,7 +152,7 @@ fn pod(view: &View, pod: &Value, options: &Options) -> Option<Due> {
     if pod.text("/status/phase") == "Pending" {
         return Some(Due::new(Step::Start, options.start));
     }
-    (!over && owner.is_some_and(|v| machine::is_left(v, pod))).then(|| Due::new(Step::End, Duration::ZERO))
+    (!over && owner.is_some_and(|v| machine::is_left(v, pod))).then(|| Due::new(Step::End, options.stop))
 }
 
 fn vmi(view: &View, vmi: &Value, options: &Options) -> Option<Due> {

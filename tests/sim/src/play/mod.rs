@@ -30,7 +30,7 @@ use crate::options::Options;
 pub const PLAYED: &str = "lab/played";
 
 /// A node to create, with its status: Ready, big, and played. With `kubevirt` it looks as if a virt-handler ran there.
-/// It carries a taint for being new until the player has seen it.
+/// Where nodes are tainted for being new, the player takes that off.
 pub fn node(name: &str, kubevirt: bool, now: Timestamp) -> Value {
     let mut node = machine::node(name, kubevirt, &written(now));
     node.put("/apiVersion", "v1");
