@@ -152,7 +152,7 @@ fn pod(view: &View, pod: &Value, options: &Options) -> Option<Due> {
     if pod.text("/status/phase") == "Pending" {
         return Some(Due::new(Step::Start, options.start));
     }
-    (!over && owner.is_some_and(|v| machine::is_left(v, pod))).then(|| Due::new(Step::End, options.stop))
+    (!over && owner.is_some_and(|v| machine::is_left(v, pod))).then(|| Due::new(Step::End, Duration::ZERO))
 }
 
 fn vmi(view: &View, vmi: &Value, options: &Options) -> Option<Due> {
