@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use safe_drain::event::{EventKind, StopReason};
 use safe_drain::settings::{DryRun, RestartStale};
+use safe_drain_sim::scenario::strategy_switch;
 use safe_drain_sim::{Json, PodSpec, Vm};
 use serde_json::json;
 
@@ -15,13 +16,9 @@ pub async fn strategy_switch(s: &Stage) {
     s.nodes(1).await;
     s.alone().await;
     s.eviction_strategy("LiveMigrate").await;
-    s.vm(Vm::new("db-0").non_migratable(DISK)).await;
-    s.vm(Vm::new("web-1")).await;
-    s.vm(Vm::new("gpu-1").run_strategy("RerunOnFailure").non_migratable("HostDeviceNotLiveMigratable")).await;
-    s.vm(Vm::new("pinned-1").eviction_strategy("LiveMigrate").non_migratable(DISK)).await;
-    s.vm(Vm::new("ext-1").eviction_strategy("External")).await;
-    s.vm(Vm::new("hang-1").migration("hang")).await;
-    s.vm(Vm::new("fail-1").migration("fail").annotation("lab/migrate", "2s")).await;
+    for vm in strategy_switch::vms() {
+        s.vm(vm).await;
+    }
     s.deployment("web", 4, PodSpec::new()).await;
     s.settle().await;
     s.eviction_strategy("LiveMigrateIfPossible").await;
@@ -43,7 +40,7 @@ pub async fn strategy_switch(s: &Stage) {
     assert_eq!(run.launcher_evictions("pinned-1").len(), 1, "{run}");
     let contrary = run.rows("vms").into_iter().find(|r| r.text("/because").contains("the server says"));
     assert!(contrary.is_none(), "virt-api sees it otherwise: {contrary:#?}");
-    let run = s.run(s.drain(0).timeout(50).with(|o| o.restart_stale = RestartStale::Always)).await;
+    let run = s.run(s.drain(0).timeout(60).with(|o| o.restart_stale = RestartStale::Always)).await;
     run.exits(3);
     for (vm, outcome, cause) in [
         ("db-0", "restarts", ""),

@@ -3,7 +3,7 @@
 mod mixed;
 mod plain;
 mod pods;
-mod strategy_switch;
+pub mod strategy_switch;
 
 use crate::options::{Options, Profile};
 use crate::sim::Sim;
