@@ -3,7 +3,7 @@
 
 mod support;
 
-use safe_drain_sim::{Json, Options, Profile, Sim, VirtApi, Vm, World};
+use safe_drain_sim::{Json, Options, Profile, Rule, Sim, VirtApi, Vm, World};
 use serde_json::{Value, json};
 use support::{call, cordon, evict, evict_with, launchers, restart, send, sleep};
 
@@ -227,6 +227,18 @@ async fn cancelling_takes_the_mark_then_the_migration() {
     assert_eq!(launchers(&sim, NS, "slow").len(), 1);
     sleep(60.0).await;
     assert!(migrations(&sim, "slow").is_empty(), "nothing starts again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_longer_path_the_first_part_is_authorized() {
+    let sim = world(Profile::V1_7).vm(NS, Vm::new("web")).done();
+    let path = format!("/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachineinstances/web/evacuate/cancel");
+    let body = || Some(json!({"evacuationNodeName": "node-0"}));
+    let group = "subresources.kubevirt.io";
+    sim.deny(Rule::new("update", group, "virtualmachineinstances/evacuate/cancel"));
+    assert_eq!(call(&sim, "PUT", &path, body()).await.status, 200, "as seen on 1.7.0");
+    sim.deny(Rule::new("update", group, "virtualmachineinstances/evacuate"));
+    assert_eq!(call(&sim, "PUT", &path, body()).await.status, 403);
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,7 +75,9 @@ impl Rule {
 /// The refusal of a request, if a rule covers it.
 pub fn check(cluster: &Cluster, request: &Request) -> Option<Answer> {
     let verb = request.verb();
-    let (group, resource, sub) = (&request.group, &request.resource, &request.subresource);
+    let (group, resource) = (&request.group, &request.resource);
+    // Of a longer path the API server (and virt-api) takes the first part: `evacuate/cancel` is allowed as `evacuate`.
+    let sub = request.subresource.split('/').next().unwrap_or_default();
     if resource.is_empty() || !cluster.rules.iter().any(|r| r.covers(verb, group, resource, sub, &request.ns)) {
         return None;
     }
