@@ -5,34 +5,30 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
-use futures::stream::{BoxStream, unfold};
+use futures::stream::BoxStream;
 
 use super::clock::Clock;
 use super::execute::execute;
 use super::perform::Performer;
 use super::session::{Session, reporters};
+use super::start::{api_error, no_such_node, open, server_info, stopped};
 use super::terminal::{Terminal, read_line};
 use super::{probe, refuse, rights};
 use crate::cli;
-use crate::cluster::{
-    ApiProblem, ConnectError, Connection, Part, Snapshot, Unread, WatchOptions, Watched, Watches, connect, snapshot,
-};
+use crate::cluster::{Connection, Part, Snapshot, Unread, WatchOptions, Watched, Watches, connect, snapshot};
 use crate::error::{CliError, ErrorKind};
-use crate::event::{Consent as Consented, EventKind, ServerInfo, StopReason};
+use crate::event::{Consent as Consented, EventKind, StopReason};
 use crate::exit::ExitCode;
-use crate::facts::{Index, KubeVirtState};
+use crate::facts::Index;
 use crate::machine::{Machine, MachineOptions, Planner};
 use crate::plan::consent::{Consent, ConsentOptions, Decision, Question, RestartStale, decline, grant, settle};
 use crate::plan::{self, Plan, PlanOptions, build, would_exit};
 use crate::report::question as ask;
 use crate::report::style::page;
 use crate::settings::{self, DrainOptions, DryRun, Invocation, Targets};
-use crate::signal::Signals;
 
 /// Evictions and restarts in flight at a time (design §8).
 const MAX_IN_FLIGHT: usize = 32;
-/// How long a signal may come after the failure that it has caused.
-const SIGNAL_AFTER_FAILURE: Duration = Duration::from_millis(100);
 /// How long shell completion may take to ask the API server.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
 
@@ -67,11 +63,7 @@ pub(super) async fn drain(options: DrainOptions, invocation: &Invocation, termin
     };
     let mut session = Session::new(clock, reporter);
     let exit = connected(options, invocation, &terminal, &mut session).await;
-    session.reporter.finish();
-    // Who reads the result must not take a part of it for the whole.
-    let trouble = session.reporter.trouble();
-    let told = trouble.into_iter().map(|text| terminal.fail(&CliError::new(ErrorKind::Failed, text)));
-    ExitCode::of_all(std::iter::once(exit).chain(told))
+    session.finish(exit, &terminal)
 }
 
 async fn connected(
@@ -80,31 +72,9 @@ async fn connected(
     terminal: &Terminal,
     session: &mut Session,
 ) -> ExitCode {
-    let signals = match Signals::listen() {
-        Ok(signals) => signals,
-        Err(error) => {
-            let error = CliError::new(ErrorKind::Failed, "cannot listen for signals").caused_by(error);
-            return session.end(error.exit_code(), Some(&error));
-        }
-    };
-    let mut signals = unfold(signals, async |mut signals| Some((signals.next().await, signals))).boxed();
-    let connection = tokio::select! {
-        biased;
-        Some(reason) = signals.next() => return stopped(session, reason),
-        connection = connect(&invocation.client) => connection,
-    };
-    let connection = match connection {
-        Ok(connection) => connection,
-        Err(error) => {
-            // A Ctrl-C ends a credential plugin, too, which may be heard of first: then the signal is what counts.
-            if !error.is_configuration()
-                && let Ok(Some(reason)) = tokio::time::timeout(SIGNAL_AFTER_FAILURE, signals.next()).await
-            {
-                return stopped(session, reason);
-            }
-            let error = connect_error(&error);
-            return session.end(error.exit_code(), Some(&error));
-        }
+    let (connection, signals) = match open(invocation, session).await {
+        Ok(opened) => opened,
+        Err(exit) => return exit,
     };
     let possible = terminal.stdin && terminal.stderr && !invocation.output.no_input && !options.dry_run.is_preview();
     let asker: Option<Asker> = possible.then(|| {
@@ -141,13 +111,6 @@ pub async fn drain_in(mut world: World, options: &DrainOptions, session: &mut Se
         Ok(Ok(prepared)) if options.dry_run.is_preview() => preview(world, options, prepared, session).await,
         Ok(Ok(prepared)) => settle_and_execute(world, options, prepared, session).await,
     }
-}
-
-/// A signal before anything was changed.
-fn stopped(session: &mut Session, reason: StopReason) -> ExitCode {
-    session.emit(EventKind::Stopped { reason });
-    session.emit(EventKind::Noted { warning: false, text: "nothing was changed".to_owned() });
-    session.end(reason.exit_code(), None)
 }
 
 struct Prepared {
@@ -211,10 +174,7 @@ async fn resolve(
             let found = join_all(names.iter().map(|name| requests.get_node(name))).await;
             for (name, node) in names.iter().zip(found) {
                 if node.map_err(|problem| api_error(&format!("cannot read node {name}"), &problem))?.is_none() {
-                    let error =
-                        CliError::new(ErrorKind::NotFound, format!("node \"{name}\" not found; nothing was changed"));
-                    let hint = did_you_mean(name).unwrap_or_else(|| "`kubectl get nodes` lists them".to_owned());
-                    return Err(error.hint(hint));
+                    return Err(no_such_node(name, did_you_mean));
                 }
             }
             Ok(names.clone())
@@ -252,18 +212,6 @@ fn tell_unread(unread: &Unread, session: &mut Session) -> Result<(), CliError> {
             Ok(())
         }
     }
-}
-
-fn server_info(connection: &Connection, kubernetes: Option<String>, index: &Index) -> ServerInfo {
-    let (kubevirt, eviction_strategy) = match index.kubevirt() {
-        KubeVirtState::One(cr) => {
-            let strategy = cr.strategy.as_ref().map_or_else(|| "None".to_owned(), ToString::to_string);
-            (Some(cr.version.clone().unwrap_or_else(|| "unknown version".to_owned())), Some(strategy))
-        }
-        KubeVirtState::Unclear => (Some("unknown version".to_owned()), None),
-        KubeVirtState::Absent => (None, None),
-    };
-    ServerInfo { context: connection.context.clone(), kubernetes, kubevirt, eviction_strategy }
 }
 
 fn plan_options(options: &DrainOptions, own_pod_uid: Option<String>, nodes: &[String]) -> PlanOptions {
@@ -431,24 +379,6 @@ async fn run_machine(
     let performer = Performer::new(world.connection.clone());
     let clock = session.clock;
     execute(&mut machine, &performer, &mut watches, &mut world.signals, session.reporter.as_mut(), &clock).await
-}
-
-fn connect_error(error: &ConnectError) -> CliError {
-    let kind = if error.is_configuration() { ErrorKind::Kubeconfig } else { ErrorKind::Api };
-    let told = CliError::new(kind, error.to_string());
-    match error.hint() {
-        Some(hint) => told.hint(hint),
-        None => told,
-    }
-}
-
-/// An API call that failed before anything was changed.
-pub(super) fn api_error(what: &str, problem: &ApiProblem) -> CliError {
-    let told = CliError::new(ErrorKind::Api, format!("{what}: {}", problem.message));
-    match &problem.hint {
-        Some(hint) => told.hint(hint.clone()),
-        None => told,
-    }
 }
 
 /// What shell completion offers; silent and empty where the cluster does not answer in time.

@@ -14,6 +14,7 @@ mod probe;
 mod refuse;
 mod rights;
 mod session;
+mod start;
 mod terminal;
 
 pub use clock::Clock;

@@ -52,6 +52,15 @@ impl Session {
         self.emit(ended(exit, error));
         exit
     }
+
+    /// Ends the reporters, and says with which code to end.
+    pub(super) fn finish(mut self, exit: ExitCode, terminal: &Terminal) -> ExitCode {
+        self.reporter.finish();
+        // Who reads the result must not take a part of it for the whole.
+        let trouble = self.reporter.trouble();
+        let told = trouble.into_iter().map(|text| terminal.fail(&CliError::new(ErrorKind::Failed, text)));
+        ExitCode::of_all(std::iter::once(exit).chain(told))
+    }
 }
 
 /// The reporters that the command line asks for.
