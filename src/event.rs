@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::exit::ExitCode;
 use crate::facts::{Key, PodKey};
-use crate::outcome::{Cause, NodeReport, PodRow, VmRow};
+use crate::outcome::{Cause, NodeReport, PodRow, UndoReport, VmRow};
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -174,7 +174,7 @@ pub enum EventKind {
         /// True if it had been before.
         already: bool,
     },
-    /// A cordon that this run set was taken back.
+    /// A cordon was lifted: one that this run set, or with `cancel` that of an earlier run.
     NodeUncordoned {
         /// Its name.
         node: String,
@@ -284,6 +284,30 @@ pub enum EventKind {
     NodeEnded {
         /// The result.
         report: NodeReport,
+    },
+    /// `cancel`: what there is to undo is known; nothing has been changed.
+    UndoPlanned {
+        /// One report a node: the forecast.
+        nodes: Vec<UndoReport>,
+    },
+    /// A VM's evacuation mark was taken off.
+    EvacuationCancelled {
+        /// Node that it was marked for.
+        node: String,
+        /// VM.
+        vm: Key,
+    },
+    /// The deletion of an evacuation migration was accepted: it is being stopped.
+    MigrationDeleted {
+        /// Node that it evacuates.
+        node: String,
+        /// Migration.
+        migration: Key,
+    },
+    /// The undoing of a node has ended.
+    UndoEnded {
+        /// The result; in a preview the forecast.
+        report: UndoReport,
     },
     /// The run has ended.
     Ended {

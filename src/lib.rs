@@ -8,6 +8,8 @@
 //!   └───────── cluster (watches) ────────┘  └── run (the shell: one select loop)
 //! ```
 //!
+//! `undo` takes a drain back: facts and answers in, steps and rows out.
+//!
 //! Everything but `cluster`, `run`, `signal` and the drawing in `report` is pure: it takes data and returns data.
 
 pub mod answer;
@@ -26,3 +28,4 @@ pub mod report;
 pub mod run;
 pub mod settings;
 pub mod signal;
+pub mod undo;

@@ -3,9 +3,11 @@
 mod eviction;
 mod raw;
 mod restart;
+mod undo;
 
 pub use eviction::classify_eviction;
 pub use restart::classify_restart;
+pub use undo::classify_undo;
 
 use std::time::Duration;
 
@@ -185,5 +187,36 @@ pub enum RestartAnswer {
         text: String,
         /// How long the server asks to wait, where it does.
         after: Option<Duration>,
+    },
+}
+
+/// What a step of an undo was answered: a PUT of evacuate/cancel, a DELETE of a migration, a patch of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoAnswer {
+    /// Done, or there was nothing to do.
+    Done,
+    /// 404: the object is gone.
+    Gone,
+    /// 404 for the path: the release has no such call.
+    Unsupported,
+    /// 409 or 500: the object is not as it was thought to be, or the server failed. Read it again.
+    Doubtful {
+        /// The server's words.
+        text: String,
+    },
+    /// 403, or 401.
+    Forbidden {
+        /// The server's words.
+        text: String,
+    },
+    /// 400 or another request error.
+    Refused {
+        /// The server's words.
+        text: String,
+    },
+    /// 502 to 504, 429 or transport: try again later.
+    Unavailable {
+        /// What happened.
+        text: String,
     },
 }

@@ -81,6 +81,15 @@ impl RawAnswer {
         }
     }
 
+    /// False where a 404 is about the path, not about the object: plain text, or the API server's word for a resource that
+    /// it does not serve.
+    pub(super) fn names_an_object(&self) -> bool {
+        match &self.status {
+            Some(status) => !status.message.starts_with("the server could not find the requested resource"),
+            None => self.text.is_empty(),
+        }
+    }
+
     /// How long the server asks to wait, where it does; the header comes first.
     pub(super) fn asked_wait(&self) -> Option<u64> {
         self.retry_after.or_else(|| self.status.as_ref()?.retry_after)

@@ -12,7 +12,7 @@ pub fn classify_restart(answer: &RawAnswer) -> RestartAnswer {
         _ if is_success(code) => RestartAnswer::Accepted,
         401 => RestartAnswer::Unauthorized,
         403 => RestartAnswer::Forbidden { text },
-        404 if names_a_vm(answer) => RestartAnswer::NoSuchVm,
+        404 if answer.names_an_object() => RestartAnswer::NoSuchVm,
         409 => RestartAnswer::NotPossible { text },
         500 if text.contains("already underway") => RestartAnswer::Underway,
         // 404 without a VM: the aggregated API itself is not there. 408: a timeout of the server or a proxy.
@@ -20,15 +20,6 @@ pub fn classify_restart(answer: &RawAnswer) -> RestartAnswer {
         429 => RestartAnswer::Throttled { after: answer.after() },
         400..=499 => RestartAnswer::Invalid { text },
         _ => RestartAnswer::Unavailable { text, after: answer.after() },
-    }
-}
-
-/// False where a 404 is about the path, not about the VM: plain text, or the API server's word for a resource that it
-/// does not serve.
-fn names_a_vm(answer: &RawAnswer) -> bool {
-    match &answer.status {
-        Some(status) => !status.message.starts_with("the server could not find the requested resource"),
-        None => answer.text.is_empty(),
     }
 }
 

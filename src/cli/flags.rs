@@ -201,6 +201,8 @@ pub(super) struct SubCommand {
     pub(super) word: &'static str,
     /// What it does, in a line.
     pub(super) about: &'static str,
+    /// What its help says besides; empty or whole lines.
+    pub(super) details: &'static str,
     /// Its arguments.
     pub(super) arguments: Arguments,
     /// Its flags, without those of every command.
@@ -225,6 +227,7 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
     SubCommand {
         word: "audit",
         about: "which VMs would block a drain, restart, stay off or stay down, and which are stale",
+        details: "",
         arguments: Arguments::None,
         flags: &[
             VM_SELECTOR,
@@ -238,6 +241,7 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
     SubCommand {
         word: "restart-stale",
         about: "restart the stale VMs that a restart helps, outside a drain",
+        details: "",
         arguments: Arguments::None,
         flags: &[
             VM_SELECTOR,
@@ -266,13 +270,24 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
     SubCommand {
         word: "cancel",
         about: "undo a drain: cancel its evacuations, lift the cordon that it set",
+        details: "\
+It takes the evacuation marks of these nodes off their VMs, ends the migrations
+that belong to them, and then lifts the cordon, if safe-drain set it. What has
+moved stays where it is. No VM is evicted, restarted or stopped, so nothing is
+asked. It takes 30 seconds at most. A second run finds nothing to do.
+
+Exit code 0: nothing of the drain is left. 3: something goes on that waiting
+will not stop (KubeVirt before 1.7 cannot take marks off). 124: not all of it
+was done in time; try again. The others are those of a drain.
+",
         arguments: Arguments::Nodes,
         flags: &[DRY_RUN, NO_INPUT, OUTPUT_FORMAT, EVENTS_FILE, QUIET],
-        later: true,
+        later: false,
     },
     SubCommand {
         word: "completion",
         about: "print a completion script, or with kubectl the helper for kubectl's own completion",
+        details: "",
         arguments: Arguments::Shell,
         flags: &[],
         later: false,

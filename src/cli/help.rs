@@ -78,9 +78,7 @@ pub(super) fn sub_command(sub: &'static SubCommand) -> String {
     let mut text = String::new();
     if sub.later {
         push_wrapped(&mut text, &format!("`{NAME} {}` comes in a later release: {}.", sub.word, sub.about), 0, true);
-        for hint in today(sub.word, &[]) {
-            push_wrapped(&mut text, &format!("{}.", capitalised(&hint)), 0, true);
-        }
+        push_wrapped(&mut text, &format!("{}.", capitalised(&today(sub.word))), 0, true);
         return text;
     }
     push_wrapped(&mut text, &format!("{}.", capitalised(sub.about)), 0, true);
@@ -89,6 +87,10 @@ pub(super) fn sub_command(sub: &'static SubCommand) -> String {
     text.push(' ');
     text.push_str(&usage_words(sub));
     text.push_str(" [flags]\n");
+    if !sub.details.is_empty() {
+        text.push('\n');
+        text.push_str(sub.details);
+    }
     let all = || flags::flags_of(Some(sub));
     push_group(&mut text, "Flags", all(), Group::Own);
     push_group(&mut text, "Output", all(), Group::Output);

@@ -77,10 +77,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, Exit> {
     let line = Line::read(args);
     parse_line(&line).map_err(|exit| match (exit, line.first_word().and_then(flags::sub_command)) {
         // Whatever is wrong with the line, the command behind it cannot be run yet.
-        (Exit::Error(_), Some(sub)) if sub.later => {
-            let nodes: Vec<&str> = line.further_words().collect();
-            Exit::Error(comes_later(sub, &nodes))
-        }
+        (Exit::Error(_), Some(sub)) if sub.later => Exit::Error(comes_later(sub)),
         (exit, _) => exit,
     })
 }
@@ -88,36 +85,23 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, Exit> {
 /// The error for a sub-command whose word and flags are reserved but that comes in a later release.
 pub fn later_release(command: &settings::Command) -> Option<CliError> {
     let sub = flags::sub_command(command.word()?).filter(|sub| sub.later)?;
-    let nodes: Vec<&str> = match command {
-        settings::Command::Cancel(options) => options.nodes.iter().map(String::as_str).collect(),
-        settings::Command::Drain(_)
-        | settings::Command::Audit(_)
-        | settings::Command::RestartStale(_)
-        | settings::Command::Completion(_)
-        | settings::Command::Complete(_) => Vec::new(),
-    };
-    Some(comes_later(sub, &nodes))
+    Some(comes_later(sub))
 }
 
-fn comes_later(sub: &SubCommand, nodes: &[&str]) -> CliError {
-    let error = CliError::usage(format!("`{}` comes in a later release; nothing was changed", sub.word));
-    let error = today(sub.word, nodes).into_iter().fold(error, CliError::hint);
-    error.hint(format!("to drain a node called {word}: `{} node/{word}`", command::NAME, word = sub.word))
+fn comes_later(sub: &SubCommand) -> CliError {
+    CliError::usage(format!("`{}` comes in a later release; nothing was changed", sub.word))
+        .hint(today(sub.word))
+        .hint(format!("to drain a node called {word}: `{} node/{word}`", command::NAME, word = sub.word))
 }
 
 /// What to type until a sub-command is there.
-fn today(word: &str, nodes: &[&str]) -> Vec<String> {
+fn today(word: &str) -> String {
     let name = command::NAME;
-    let nodes = if nodes.is_empty() { "NODE".to_owned() } else { nodes.join(" ") };
     match word {
-        "audit" => vec![format!("until then, node by node: `{name} NODE --dry-run`")],
-        "restart-stale" => vec![format!("until then, as part of a drain: `{name} NODE --restart-stale`")],
-        _ => vec![format!("until then: `kubectl uncordon {nodes}`"), GIVING_UP.to_owned()],
+        "restart-stale" => format!("until then, as part of a drain: `{name} NODE --restart-stale`"),
+        _ => format!("until then, node by node: `{name} NODE --dry-run`"),
     }
 }
-
-/// Where it is told how to stop what a drain has begun.
-const GIVING_UP: &str = "to stop migrations that have begun: docs/talos.md, \"Giving up\"";
 
 fn parse_line(line: &Line) -> Result<Invocation, Exit> {
     let sub = line.first_word().and_then(flags::sub_command);

@@ -168,11 +168,10 @@ impl Reader<'_> {
         }
         let nodes = match targets {
             Targets::Nodes(nodes) => nodes.join(" "),
-            Targets::Selector(selector) => format!("-l {}", selector.as_str()),
+            Targets::Selector(_) => "NODE...".to_owned(),
         };
         Err(CliError::usage("`--on-abort=cancel` comes in a later release; nothing was changed")
-            .hint(format!("leave it out; to give up a drain: `kubectl uncordon {nodes}`"))
-            .hint(super::GIVING_UP))
+            .hint(format!("leave it out; to give up a drain afterwards: `{NAME} cancel {nodes}`")))
     }
 
     fn restart(&self) -> Outcome<RestartOptions> {

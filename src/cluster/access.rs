@@ -20,7 +20,7 @@ pub struct Right {
     pub group: String,
     /// Resource in the plural.
     pub resource: String,
-    /// Subresource, for example `eviction` or `evacuate/cancel`.
+    /// Subresource, for example `eviction`; of a longer path its first part.
     pub subresource: Option<String>,
     /// Namespaces in which it is needed; `None` for the whole cluster, or for what has no namespace.
     pub namespaces: Option<BTreeSet<String>>,

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::access::Right;
 use super::problem::ApiProblem;
-use crate::facts::{Key, KubeVirtFacts, NodeFacts, PodFacts, VmFacts, VmiFacts, wire};
+use crate::facts::{Key, KubeVirtFacts, MigrationFacts, NodeFacts, PodFacts, VmFacts, VmiFacts, wire};
 
 /// Objects per page of a list.
 pub(super) const PAGE: u32 = 100;
@@ -89,6 +89,30 @@ impl Requests {
     /// One KubeVirt CR; `None` if there is none of that name.
     pub async fn get_kubevirt(&self, key: &Key) -> Result<Option<KubeVirtFacts>, ApiProblem> {
         Ok(self.get::<wire::KubeVirt>(key).await?.map(KubeVirtFacts::from))
+    }
+
+    /// All VMIs.
+    pub async fn list_vmis(&self) -> Result<Vec<VmiFacts>, ApiProblem> {
+        let all = self.pages::<wire::VirtualMachineInstance>(Api::all(self.client.clone()), ListParams::default());
+        Ok(all.await?.into_iter().map(VmiFacts::from).collect())
+    }
+
+    /// All migrations.
+    pub async fn list_migrations(&self) -> Result<Vec<MigrationFacts>, ApiProblem> {
+        let params = ListParams::default();
+        let all = self.pages::<wire::VirtualMachineInstanceMigration>(Api::all(self.client.clone()), params).await?;
+        Ok(all.into_iter().map(MigrationFacts::from).collect())
+    }
+
+    /// One migration; `None` if there is none of that name.
+    pub async fn get_migration(&self, key: &Key) -> Result<Option<MigrationFacts>, ApiProblem> {
+        Ok(self.get::<wire::VirtualMachineInstanceMigration>(key).await?.map(MigrationFacts::from))
+    }
+
+    /// All KubeVirt CRs.
+    pub async fn list_kubevirts(&self) -> Result<Vec<KubeVirtFacts>, ApiProblem> {
+        let all = self.pages::<wire::KubeVirt>(Api::all(self.client.clone()), ListParams::default()).await?;
+        Ok(all.into_iter().map(KubeVirtFacts::from).collect())
     }
 
     /// The API server's version, for example `v1.36.3`.

@@ -4,8 +4,10 @@
 //! The names that serde writes here are the `safe-drain/v1` interface; new ones may be added, none may change.
 
 mod cause;
+mod undo;
 
 pub use cause::Cause;
+pub use undo::{CordonOutcome, UndoMigration, UndoOutcome, UndoReport, UndoRow, UndoVerdict};
 
 use serde::Serialize;
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Reporter, remedies};
 use crate::event::{Consent, DrainEvent, EventKind, ServerInfo};
-use crate::outcome::{Counts, NodeReport, PodOutcome, Verdict, VmOutcome};
+use crate::outcome::{Counts, NodeReport, PodOutcome, UndoReport, Verdict, VmOutcome};
 
 /// Version of everything that programs read.
 pub const API_VERSION: &str = "safe-drain/v1";
@@ -78,7 +78,17 @@ pub struct Document {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// One entry a node, in the order of the command.
-    pub nodes: Vec<NodeReport>,
+    pub nodes: Vec<NodeEntry>,
+}
+
+/// A node in a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum NodeEntry {
+    /// Of a drain.
+    Drain(Box<NodeReport>),
+    /// Of `cancel`.
+    Undo(Box<UndoReport>),
 }
 
 impl Document {
@@ -109,6 +119,7 @@ pub struct DocumentFold {
     warnings: Vec<String>,
     planned: Vec<NodeReport>,
     ended: Vec<NodeReport>,
+    undone: Vec<UndoReport>,
 }
 
 impl DocumentFold {
@@ -127,6 +138,7 @@ impl DocumentFold {
             warnings: Vec::new(),
             planned: Vec::new(),
             ended: Vec::new(),
+            undone: Vec::new(),
         }
     }
 
@@ -144,8 +156,20 @@ impl DocumentFold {
             }
             EventKind::Noted { warning: true, text } => self.warnings.push(text.clone()),
             EventKind::NodeCordoned { node, already: false } => self.cordons.push(node.clone()),
-            EventKind::NodeUncordoned { node } => self.cordons.retain(|n| n != node),
-            EventKind::PodEvicting { .. } | EventKind::VmRestarting { .. } => self.touched = true,
+            EventKind::NodeUncordoned { node } => {
+                // What this run did not set itself is a change, and nothing that is taken back.
+                self.touched |= !self.cordons.contains(node);
+                self.cordons.retain(|n| n != node);
+            }
+            EventKind::UndoPlanned { nodes } => self.undone.clone_from(nodes),
+            EventKind::UndoEnded { report } => match self.undone.iter_mut().find(|n| n.name == report.name) {
+                Some(planned) => planned.clone_from(report),
+                None => self.undone.push(report.clone()),
+            },
+            EventKind::PodEvicting { .. }
+            | EventKind::VmRestarting { .. }
+            | EventKind::EvacuationCancelled { .. }
+            | EventKind::MigrationDeleted { .. } => self.touched = true,
             EventKind::NodeEnded { report } => {
                 self.ended.retain(|n| n.name != report.name);
                 self.ended.push(with_remedies(report.clone()));
@@ -183,8 +207,13 @@ impl DocumentFold {
             error,
             consent: self.consent,
             warnings: self.warnings.clone(),
-            nodes: self.nodes(),
+            nodes: self.entries(),
         }
+    }
+
+    fn entries(&self) -> Vec<NodeEntry> {
+        let undone = self.undone.iter().cloned().map(|report| NodeEntry::Undo(Box::new(report)));
+        self.nodes().into_iter().map(|report| NodeEntry::Drain(Box::new(report))).chain(undone).collect()
     }
 
     /// Results in the order of the plan; where a node has none, its forecast, and in a result what that means.

@@ -70,6 +70,10 @@ impl StdoutLines {
             | EventKind::Stopped { .. }
             | EventKind::DeadlineReached { .. }
             | EventKind::NodeEnded { .. }
+            | EventKind::UndoPlanned { .. }
+            | EventKind::EvacuationCancelled { .. }
+            | EventKind::MigrationDeleted { .. }
+            | EventKind::UndoEnded { .. }
             | EventKind::Ended { .. } => None,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! DrainEvent ─► Fanout ─┬─► Human (lines, progress, state, summary: pure) ─► Plain | Screen (write)
+//!                       ├─► UndoHuman (the same of `cancel`: pure) ─► UndoPlain
 //!                       ├─► DocumentWriter (-o json|yaml)
 //!                       └─► EventsFile (NDJSON)
 //! ```
@@ -24,6 +25,7 @@ pub mod state;
 pub mod style;
 pub mod summary;
 pub mod text;
+pub mod undo;
 pub mod words;
 
 #[cfg(test)]

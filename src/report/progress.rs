@@ -181,6 +181,10 @@ impl Progress {
             | EventKind::PodStopping { .. }
             | EventKind::PodGone { .. }
             | EventKind::NodeEnded { .. }
+            | EventKind::UndoPlanned { .. }
+            | EventKind::EvacuationCancelled { .. }
+            | EventKind::MigrationDeleted { .. }
+            | EventKind::UndoEnded { .. }
             | EventKind::Ended { .. } => Vec::new(),
         }
     }

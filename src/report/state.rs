@@ -107,6 +107,10 @@ impl State {
             | EventKind::PodGone { .. }
             | EventKind::VmRestarting { .. }
             | EventKind::InfrastructureStarted { .. }
+            | EventKind::UndoPlanned { .. }
+            | EventKind::EvacuationCancelled { .. }
+            | EventKind::MigrationDeleted { .. }
+            | EventKind::UndoEnded { .. }
             | EventKind::DeadlineReached { .. } => {}
         }
     }

@@ -4,7 +4,10 @@
 //! connect → resolve nodes → snapshot → plan → rights → consent ─┬─► preview (probe) → report
 //!                                                               └─► execute (machine ⇄ cluster) → report
 //! ```
+//!
+//! `cancel` begins in the same way; what it sends comes from `undo`.
 
+mod cancel;
 mod clock;
 mod drain;
 mod execute;
@@ -17,6 +20,7 @@ mod session;
 mod start;
 mod terminal;
 
+pub use cancel::cancel_in;
 pub use clock::Clock;
 pub use drain::{Asker, Speller, World, drain_in};
 pub use session::Session;
@@ -51,7 +55,8 @@ pub async fn run(invocation: Invocation, terminal: Terminal) -> ExitCode {
         Command::Drain(options) => drain::drain(options.clone(), &invocation, terminal).await,
         Command::Completion(shell) => terminal.print(cli::completion_script(*shell)),
         Command::Complete(words) => terminal.print(&drain::complete(words).await),
-        Command::Audit(_) | Command::RestartStale(_) | Command::Cancel(_) => {
+        Command::Cancel(options) => cancel::cancel(options.clone(), &invocation, terminal).await,
+        Command::Audit(_) | Command::RestartStale(_) => {
             terminal.fail(&CliError::usage("this command comes in a later release"))
         }
     }

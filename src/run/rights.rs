@@ -84,14 +84,16 @@ fn needed(plan: &Plan, options: &DrainOptions, index: &Index) -> Vec<Right> {
     rights
 }
 
-fn within(rights: &mut Vec<Right>, right: Right, namespaces: impl Iterator<Item = String>) {
+/// Adds a right in these namespaces, if there are any.
+pub(super) fn within(rights: &mut Vec<Right>, right: Right, namespaces: impl Iterator<Item = String>) {
     let namespaces: BTreeSet<String> = namespaces.collect();
     if !namespaces.is_empty() {
         rights.push(right.within(namespaces));
     }
 }
 
-fn error(missing: &[Missing]) -> CliError {
+/// The error of rights that are missing, each with the rule that grants it.
+pub(super) fn error(missing: &[Missing]) -> CliError {
     let mut error = CliError::new(ErrorKind::Api, "permissions are missing; nothing was changed");
     for m in missing {
         let mut text = format!("not allowed: {}", m.right);

@@ -16,8 +16,9 @@ use crate::report::human::{Human, HumanOptions, Stdout};
 use crate::report::plain::Plain;
 use crate::report::progress::Detail;
 use crate::report::screen::Screen;
+use crate::report::undo::{UndoHuman, UndoOptions, UndoPlain};
 use crate::report::{Fanout, Reporter};
-use crate::settings::{self, DrainOptions, OutputFormat, OutputOptions};
+use crate::settings::{self, CancelOptions, DrainOptions, DryRun, OutputFormat, OutputOptions};
 
 /// A run as it is told.
 pub struct Session {
@@ -63,28 +64,21 @@ impl Session {
     }
 }
 
-/// The reporters that the command line asks for.
+/// The reporters that the command line of a drain asks for.
 pub(super) fn reporters(
     drain: &DrainOptions,
     output: &OutputOptions,
     terminal: &Terminal,
     clock: &Clock,
 ) -> Result<Box<dyn Reporter>, CliError> {
-    let mut fanout = Fanout::new();
-    let events_on_stdout = output.events_file == Some(settings::EventsFile::Stdout);
     let preview = drain.dry_run.is_preview();
-    let stdout = match (output.format.is_some() || events_on_stdout, preview) {
-        (true, _) => Stdout::Taken,
-        (false, true) => Stdout::Preview,
-        (false, false) => Stdout::Lines,
-    };
     let detail = match (output.quiet, output.verbosity) {
         (true, _) => Detail::Quiet,
         (false, _) => Detail::default(),
     };
     let screen = terminal.stderr && !output.quiet && output.verbosity == 0 && !preview;
     let human = Human::new(HumanOptions {
-        stdout,
+        stdout: stdout(output, preview),
         detail: if screen { Detail::BesideScreen } else { detail },
         dry_run: preview,
         deletes: drain.disable_eviction,
@@ -93,22 +87,65 @@ pub(super) fn reporters(
         stderr_width: terminal.stderr_width(),
     });
     let streams = terminal.streams(output.color);
-    if screen {
+    let human: Box<dyn Reporter> = if screen {
         let size = Box::new(|| {
             let (rows, columns) = console::Term::stderr().size();
             (usize::from(rows), usize::from(columns))
         });
-        fanout.add(Box::new(Screen::new(human, streams, draw_target(), size)));
+        Box::new(Screen::new(human, streams, draw_target(), size))
     } else {
-        fanout.add(Box::new(Plain::new(human, streams)));
+        Box::new(Plain::new(human, streams))
+    };
+    let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
+    with_files(human, DocumentFold::new(kind, clock.started_at(), options_document(drain)), output, clock)
+}
+
+/// The reporters that the command line of `cancel` asks for.
+pub(super) fn undo_reporters(
+    options: &CancelOptions,
+    output: &OutputOptions,
+    terminal: &Terminal,
+    clock: &Clock,
+) -> Result<Box<dyn Reporter>, CliError> {
+    let human = UndoHuman::new(UndoOptions {
+        stdout: stdout(output, false),
+        dry_run: match options.dry_run {
+            DryRun::None => None,
+            DryRun::Client => Some(" (dry run)"),
+            DryRun::Server => Some(" (server dry run)"),
+        },
+        quiet: output.quiet,
+        width: terminal.stderr_width(),
+    });
+    let human = Box::new(UndoPlain::new(human, terminal.streams(output.color)));
+    let document = json!({"dryRun": options.dry_run.as_str()});
+    with_files(human, DocumentFold::new(DocumentKind::CancelResult, clock.started_at(), document), output, clock)
+}
+
+/// What stdout is for.
+fn stdout(output: &OutputOptions, preview: bool) -> Stdout {
+    let events_on_stdout = output.events_file == Some(settings::EventsFile::Stdout);
+    match (output.format.is_some() || events_on_stdout, preview) {
+        (true, _) => Stdout::Taken,
+        (false, true) => Stdout::Preview,
+        (false, false) => Stdout::Lines,
     }
+}
+
+/// Those who tell people, and beside them the document and the events file.
+fn with_files(
+    human: Box<dyn Reporter>,
+    fold: DocumentFold,
+    output: &OutputOptions,
+    clock: &Clock,
+) -> Result<Box<dyn Reporter>, CliError> {
+    let mut fanout = Fanout::new();
+    fanout.add(human);
     let document = output.format.map(|format| {
-        let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
         let format = match format {
             OutputFormat::Json => Format::Json,
             OutputFormat::Yaml => Format::Yaml,
         };
-        let fold = DocumentFold::new(kind, clock.started_at(), options_document(drain));
         DocumentWriter::new(fold, format, Box::new(std::io::stdout()))
     });
     let events = match output.events_file.as_ref().map(events_out).transpose() {

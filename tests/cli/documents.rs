@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use rustix::process::Signal;
-use safe_drain_sim::Rule;
+use safe_drain_sim::{Rule, Vm};
 use serde_json::Value;
 
 use crate::cluster::{Cluster, kubeconfig};
@@ -22,7 +22,7 @@ fn document(run: &Run, code: u8) -> Value {
 
 /// Runs with `-o json` and gives the document.
 fn run_json(cluster: &Cluster, args: &[&str], code: u8) -> Value {
-    let run = cluster.run(&[&["-o", "json"], args].concat());
+    let run = cluster.run(&[args, &["-o", "json"]].concat());
     assert_eq!(run.code(), i32::from(code), "{}", run.text());
     document(&run, code)
 }
@@ -61,6 +61,37 @@ fn a_refusal() {
     assert_eq!(document["nodes"][0]["verdict"], "refused");
     assert_eq!(document["changed"], false);
     assert!(document["error"].as_str().unwrap().contains("nothing was changed"));
+}
+
+#[test]
+fn a_cancelled_drain() {
+    let cluster = Cluster::kubevirt(|world| {
+        world.vm("tenant-a", Vm::new("hang-1").eviction_strategy("LiveMigrate").migration("hang"))
+    });
+    run_json(&cluster, &["node-0", "--timeout", "2s"], 124);
+    let preview = run_json(&cluster, &["cancel", "node-0", "--dry-run"], 0);
+    assert_eq!((&preview["kind"], &preview["changed"]), (&"CancelResult".into(), &false.into()));
+    assert_eq!(preview["options"]["dryRun"], "client");
+    assert_eq!(preview["nodes"][0]["verdict"], "clear");
+    let result = run_json(&cluster, &["cancel", "node-0"], 0);
+    assert_eq!((&result["nodes"][0]["verdict"], &result["changed"]), (&"undone".into(), &true.into()));
+    assert_eq!((&result["nodes"][0]["cordon"], &result["nodes"][0]["cordonedNow"]), (&"lifts".into(), &false.into()));
+    let (before, after) = (&preview["nodes"][0]["vms"][0], &result["nodes"][0]["vms"][0]);
+    assert_eq!((&before["outcome"], &after["outcome"]), (&"cancels".into(), &"cancels".into()));
+    assert_eq!((&before["marked"], &after["marked"]), (&true.into(), &false.into()));
+    assert_eq!(after["migrations"][0]["finished"], true);
+    let again = run_json(&cluster, &["cancel", "node-0"], 0);
+    assert_eq!(again["changed"], false);
+    assert_eq!(cluster.cordoned(), Vec::<String>::new());
+}
+
+#[test]
+fn a_cancel_that_cannot_be_done() {
+    let cluster = Cluster::scenario("plain");
+    assert_eq!(run_json(&cluster, &["cancel", "nope"], 2)["nodes"], serde_json::json!([]));
+    let document = run_json(&cluster, &["cancel", "node-0", "--events-file", "missing/events"], 2);
+    assert_eq!(document["kind"], "CancelResult");
+    cluster.nothing_changed();
 }
 
 #[test]

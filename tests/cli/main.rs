@@ -14,6 +14,7 @@
 
 mod bad_input;
 mod caller;
+mod cancel;
 mod cluster;
 mod connection;
 mod demo;

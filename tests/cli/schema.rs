@@ -19,8 +19,8 @@ pub(crate) fn check(schema: &Value, root: &Value, value: &Value, path: &str) -> 
     }
     if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
         let tries: Vec<Vec<String>> = any.iter().map(|s| check(s, root, value, path)).collect();
-        let fits = tries.iter().any(Vec::is_empty);
-        return if fits { Vec::new() } else { tries.into_iter().flatten().collect() };
+        // Of several that do not fit, the nearest is what was meant.
+        return tries.into_iter().min_by_key(Vec::len).unwrap_or_default();
     }
     let known = [
         "type",

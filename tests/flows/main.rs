@@ -11,6 +11,7 @@
 mod architecture;
 mod brakes;
 mod budgets;
+mod cancel;
 mod consent;
 mod harness;
 mod nodes;

@@ -354,8 +354,8 @@ fn a_flag_without_its_value_is_refused() {
 
 #[test]
 fn cancelling_at_the_end_comes_later() {
-    assert_refused("n1 n2 --on-abort=cancel", &["later release", "`kubectl uncordon n1 n2`", "docs/talos.md"]);
-    assert_refused("-l a=b --on-abort cancel", &["`kubectl uncordon -l a=b`"]);
+    assert_refused("n1 n2 --on-abort=cancel", &["later release", "`kubectl safe-drain cancel n1 n2`"]);
+    assert_refused("-l a=b --on-abort cancel", &["`kubectl safe-drain cancel NODE...`"]);
 }
 
 #[test]

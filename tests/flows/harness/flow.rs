@@ -274,7 +274,7 @@ impl Flow {
     }
 }
 
-fn stream(rx: UnboundedReceiver<StopReason>) -> impl futures::Stream<Item = StopReason> {
+pub(super) fn stream(rx: UnboundedReceiver<StopReason>) -> impl futures::Stream<Item = StopReason> {
     unfold(rx, async |mut rx| rx.recv().await.map(|reason| (reason, rx)))
 }
 

@@ -1,5 +1,6 @@
 //! Whole runs with what an admin and the API server saw of them, on the simulated cluster or on a real one.
 
+mod cancelling;
 mod checks;
 mod flow;
 mod outcome;
@@ -11,6 +12,7 @@ mod venue;
 
 use std::time::Duration;
 
+pub use self::cancelling::{Cancel, cancel};
 pub use self::flow::{Flow, drain};
 pub use self::outcome::Outcome;
 pub use self::real::{Real, lab, path};

@@ -9,9 +9,10 @@ use safe_drain::event::{DrainEvent, EventKind, StopReason};
 use safe_drain::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
 use safe_drain::report::human::{Human, HumanOptions, Stdout};
 use safe_drain::report::plain::Plain;
+use safe_drain::report::undo::{UndoHuman, UndoOptions, UndoPlain};
 use safe_drain::report::{Fanout, Reporter, Streams};
 use safe_drain::run::Clock;
-use safe_drain::settings::DrainOptions;
+use safe_drain::settings::{CancelOptions, DrainOptions, DryRun};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -67,14 +68,13 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// Of a drain.
     pub(super) fn new(
         options: &DrainOptions,
         clock: &Clock,
         hooks: Vec<Hook>,
         tx: UnboundedSender<StopReason>,
     ) -> Self {
-        let events: Rc<RefCell<Vec<DrainEvent>>> = Rc::default();
-        let (stdout, stderr, document) = (Buffer::default(), Buffer::default(), Buffer::default());
         let preview = options.dry_run.is_preview();
         let human = Human::new(HumanOptions {
             stdout: if preview { Stdout::Preview } else { Stdout::Lines },
@@ -82,6 +82,35 @@ impl Told {
             deletes: options.disable_eviction,
             ..HumanOptions::default()
         });
+        let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
+        Self::with(|streams| Box::new(Plain::new(human, streams)), kind, clock, hooks, tx)
+    }
+
+    /// Of `cancel`.
+    pub(super) fn of_cancel(
+        options: &CancelOptions,
+        clock: &Clock,
+        hooks: Vec<Hook>,
+        tx: UnboundedSender<StopReason>,
+    ) -> Self {
+        let dry_run = match options.dry_run {
+            DryRun::None => None,
+            DryRun::Client => Some(" (dry run)"),
+            DryRun::Server => Some(" (server dry run)"),
+        };
+        let human = UndoHuman::new(UndoOptions { dry_run, ..UndoOptions::default() });
+        Self::with(|streams| Box::new(UndoPlain::new(human, streams)), DocumentKind::CancelResult, clock, hooks, tx)
+    }
+
+    fn with(
+        human: impl FnOnce(Streams) -> Box<dyn Reporter>,
+        kind: DocumentKind,
+        clock: &Clock,
+        hooks: Vec<Hook>,
+        tx: UnboundedSender<StopReason>,
+    ) -> Self {
+        let events: Rc<RefCell<Vec<DrainEvent>>> = Rc::default();
+        let (stdout, stderr, document) = (Buffer::default(), Buffer::default(), Buffer::default());
         let streams = Streams {
             stdout: Box::new(stdout.clone()),
             stderr: Box::new(stderr.clone()),
@@ -90,10 +119,9 @@ impl Told {
             stderr_is_terminal: false,
             lost: None,
         };
-        let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
         let fold = DocumentFold::new(kind, clock.started_at(), json!({}));
         let mut fanout = Fanout::new();
-        fanout.add(Box::new(Plain::new(human, streams)));
+        fanout.add(human(streams));
         fanout.add(Box::new(DocumentWriter::new(fold, Format::Json, Box::new(document.clone()))));
         fanout.add(Box::new(Recorder { events: events.clone(), hooks, tx }));
         Self { events, stdout, stderr, document, reporter: Some(Box::new(fanout)) }

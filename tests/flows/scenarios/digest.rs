@@ -32,7 +32,7 @@ impl Digest {
                 *rows.entry(row_of("pod", workload(row.text("/name")), row)).or_default() += 1;
             }
         }
-        if run.document.text("/kind") == "DrainResult" {
+        if matches!(run.document.text("/kind"), "DrainResult" | "CancelResult") {
             for line in run.stdout.lines() {
                 let words: Vec<String> = line.split(' ').map(short).collect();
                 *lines.entry(words.join(" ")).or_default() += 1;
@@ -48,10 +48,12 @@ fn workload(pod: &str) -> &str {
     pod.split('-').next().unwrap_or(pod)
 }
 
-/// A word of a line, with the workload in place of the pod.
+/// A word of a line, with the workload in place of the pod, and a migration without the end of its name.
 fn short(word: &str) -> String {
     match word.rsplit_once('/') {
-        Some((before, pod)) if !before.ends_with("kubevirt.io") => format!("{before}/{}", workload(pod)),
+        Some((before, pod)) if !before.ends_with("kubevirt.io") || before.contains("migration") => {
+            format!("{before}/{}", workload(pod))
+        }
         _ => word.to_owned(),
     }
 }

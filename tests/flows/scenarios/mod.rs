@@ -107,6 +107,7 @@ scenarios! { real_beside simulated_beside:
     pods::stateful_set
     pods::terminating_namespace
     rights::missing_rights
+    vms::cancelled_drain
     vms::falls_unmigratable
     vms::resumed_migration
     vms::run_strategies

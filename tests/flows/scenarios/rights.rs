@@ -7,8 +7,11 @@ use super::Stage;
 use crate::harness::{Venue, secs};
 use crate::rights::{NEEDED, names_the_right};
 
-const ROLES: [&str; 2] =
-    [include_str!("../../../deploy/rbac.yaml"), include_str!("../../../deploy/rbac-vm-restart.yaml")];
+const ROLES: [&str; 3] = [
+    include_str!("../../../deploy/rbac.yaml"),
+    include_str!("../../../deploy/rbac-vm-restart.yaml"),
+    include_str!("../../../deploy/rbac-cancel.yaml"),
+];
 
 impl Stage {
     /// A user with all rights that the shipped roles give, but for one. Another one each time.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::digest::Digest;
-use crate::harness::{Flow, Outcome, Real, Venue, path, secs};
+use crate::harness::{Cancel, Flow, Outcome, Real, Venue, cancel, path, secs};
 
 /// Label of the nodes of a stage, and what selects them in all that plays on it.
 const STAGE: &str = "lab/stage";
@@ -247,6 +247,11 @@ impl Stage {
     /// A drain of its n-th node.
     pub fn drain(&self, n: usize) -> Flow {
         Flow::new(self.venue.clone(), DrainOptions::for_nodes([self.node(n)]))
+    }
+
+    /// `cancel` of its n-th node.
+    pub fn cancel(&self, n: usize) -> Cancel {
+        cancel(self.venue.clone(), [self.node(n).as_str()])
     }
 
     /// Runs a drain, and keeps what came of it for the comparison of clusters.

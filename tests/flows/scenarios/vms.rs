@@ -146,3 +146,49 @@ pub async fn resumed_migration(s: &Stage) {
     let now = s.get("VirtualMachineInstance", "web-1").await.expect("it runs");
     assert_eq!((now.uid(), now.text("/status/nodeName")), (uid.as_str(), s.node(1).as_str()), "{run}");
 }
+
+pub async fn cancelled_drain(s: &Stage) {
+    s.nodes(1).await;
+    let vms = ["hang-1", "hang-2"];
+    for vm in vms {
+        s.vm(Vm::new(vm).eviction_strategy("LiveMigrate").migration("hang")).await;
+    }
+    s.settle().await;
+    s.nodes(1).await;
+    let user = s.user(None).await;
+    let left = async || {
+        let guests = s.list("VirtualMachineInstance").await;
+        let marked = guests.iter().filter(|v| v.has("/status/evacuationNodeName")).count();
+        let over = |m: &&serde_json::Value| matches!(m.text("/status/phase"), "Succeeded" | "Failed");
+        let open = s.list("VirtualMachineInstanceMigration").await.iter().filter(|m| !over(m)).count();
+        (marked, open)
+    };
+    // The cordon is safe-drain's, then somebody else's.
+    for foreign in [false, true] {
+        if foreign {
+            let patch = json!({"spec": {"unschedulable": true}});
+            s.act(Act::Patch { kind: "Node", ns: String::new(), name: s.node(0), patch }).await;
+        }
+        let run = s.run(s.drain(0).timeout(10)).await;
+        run.exits(124);
+        assert_eq!(left().await, (2, 2), "{run}");
+        let preview = s.cancel(0).user(&user).preview(DryRun::Server).run().await;
+        s.keep(&preview);
+        preview.exits(0).prints("virtualmachineinstance.kubevirt.io/hang-1 evacuation cancelled (server dry run)\n");
+        assert_eq!((left().await, preview.stderr.contains("Warning")), ((2, 2), false), "{preview}");
+        let run = s.cancel(0).user(&user).run().await;
+        s.keep(&run);
+        run.exits(0);
+        assert_eq!((left().await, run.cordoned(&s.node(0))), ((0, 0), foreign), "{run}");
+        // KubeVirt begins nothing anew.
+        tokio::time::sleep(secs(8)).await;
+        assert_eq!(left().await, (0, 0), "{run}");
+        let again = s.cancel(0).user(&user).run().await;
+        s.keep(&again);
+        again.exits(0).changed_nothing();
+    }
+    for vm in vms {
+        let vmi = s.get("VirtualMachineInstance", vm).await.expect("it runs");
+        assert_eq!((vmi.text("/status/phase"), vmi.text("/status/nodeName")), ("Running", s.node(0).as_str()), "{vm}");
+    }
+}
