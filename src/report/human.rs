@@ -35,8 +35,6 @@ pub struct HumanOptions {
     pub dry_run: bool,
     /// True for `--disable-eviction`.
     pub deletes: bool,
-    /// True if `kubectl safe-drain cancel` exists.
-    pub cancel_command: bool,
     /// Columns of stdout, where it is a terminal.
     pub stdout_width: Option<usize>,
     /// Columns of stderr, where it is a terminal.
@@ -187,7 +185,6 @@ impl Human {
         if !self.options.dry_run && !quiet {
             output.stderr.extend(summary(&Summary {
                 nodes: &self.ends(exit_code, hints),
-                cancel_command: self.options.cancel_command,
                 timeout: self.state.timeout,
                 width: self.options.stderr_width,
             }));

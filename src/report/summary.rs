@@ -18,8 +18,6 @@ const NAMES: usize = 8;
 pub struct Summary<'a> {
     /// Results, in the order in which the nodes ended.
     pub nodes: &'a [NodeReport],
-    /// True if `kubectl safe-drain cancel` exists.
-    pub cancel_command: bool,
     /// Time that each node might take.
     pub timeout: Duration,
     /// Columns of the terminal; without it nothing is wrapped.
@@ -296,7 +294,7 @@ type Step = (String, String);
 /// What to type next, in aligned columns.
 fn next(s: &Summary<'_>) -> Vec<Line> {
     let began: Vec<&NodeReport> = s.nodes.iter().filter(|n| n.verdict != Verdict::Refused).collect();
-    let (mut steps, mut notes) = starts(&began);
+    let (mut steps, notes) = starts(&began);
     for node in began.iter().filter(|n| n.cordoned_now && is_drained(n)) {
         let down = node.vms.iter().filter(|v| v.outcome == VmOutcome::DownUntilNode);
         let down: Vec<String> = down.map(VmRow::display_name).collect();
@@ -315,14 +313,7 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
         let longer = if timeout { format!(", with a --timeout above {}", span(s.timeout)) } else { String::new() };
         let again = "the same command again".to_owned();
         steps.push((again, format!("to go on{longer}{after}; it resumes what has begun")));
-        let (step, more) = give_up(s.cancel_command, &undone);
-        steps.extend(step);
-        let before = node_names_of(&undone, |n| n.cordoned_now && n.cordoned_before);
-        if let Some(nodes) = before.filter(|_| !s.cancel_command) {
-            let why = "to give up; it was cordoned before this run, by somebody or an earlier run";
-            steps.push((format!("kubectl uncordon {nodes}"), why.to_owned()));
-        }
-        notes.extend(more);
+        steps.extend(give_up(&undone));
     }
     let mut lines = Vec::new();
     if !steps.is_empty() || !notes.is_empty() {
@@ -352,52 +343,19 @@ fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
     (startable.iter().map(start).collect(), alone.iter().map(note).collect())
 }
 
-/// How to give up on nodes that are not drained, and what goes on even then.
-fn give_up(cancel_command: bool, undone: &[&NodeReport]) -> (Option<Step>, Vec<String>) {
+/// How to give up on nodes that are not drained. The command finds out by itself whose a cordon is.
+fn give_up(undone: &[&NodeReport]) -> Option<Step> {
     let is_marked = |n: &NodeReport| n.vms.iter().any(|v| v.marked);
-    if cancel_command {
-        let nodes = node_names_of(undone, |n| (n.cordoned_now && !n.cordoned_before) || is_marked(n));
-        let why = "to give up: lifts the cordon, cancels evacuations";
-        return (nodes.map(|nodes| (format!("kubectl safe-drain cancel {nodes}"), why.to_owned())), Vec::new());
-    }
-    let nodes = node_names_of(undone, |n| n.cordoned_now && !n.cordoned_before);
-    let step = nodes.map(|nodes| (format!("kubectl uncordon {nodes}"), "to give up".to_owned()));
-    let marked = |fate: Fate| -> Vec<String> {
-        let rows = undone.iter().flat_map(|n| &n.vms).filter(|v| v.marked);
-        rows.filter(|v| Fate::of(v) == fate).map(VmRow::display_name).collect()
-    };
-    let note = |marked: &[String], rest: &dyn Fn(&str) -> String| {
-        let is = agree(marked.len(), "stays", "stay");
-        let them = agree(marked.len(), "it", "them");
-        (!marked.is_empty()).then(|| format!("{} {is} marked for evacuation: {}", names(marked, NAMES), rest(them)))
-    };
-    let moving =
-        note(&marked(Fate::Moves), &|them| format!("KubeVirt goes on migrating {them}, even after an uncordon."));
-    let failed = note(&marked(Fate::Fails), &|them| format!("KubeVirt may try {them} again, even after an uncordon."));
-    let owned = note(&marked(Fate::Owned), &|them| format!("the controller that owns {them} may still act."));
-
-    (step, moving.into_iter().chain(failed).chain(owned).collect())
-}
-
-/// What becomes of a VM that stays marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// KubeVirt migrates it.
-    Moves,
-    /// Its migrations fail, or do not even appear.
-    Fails,
-    /// Another controller acts, or does not.
-    Owned,
-}
-
-impl Fate {
-    fn of(row: &VmRow) -> Self {
-        match row.cause {
-            Some(Cause::ExternalOwner) => Self::Owned,
-            _ if row.is_blocked() => Self::Fails,
-            _ => Self::Moves,
+    let nodes = node_names_of(undone, |n| n.cordoned_now || is_marked(n))?;
+    let why = match (undone.iter().any(|n| is_marked(n)), undone.iter().any(|n| n.cordoned_before && n.cordoned_now)) {
+        (true, false) => "to give up: cancels evacuations (an uncordon would not), lifts the cordon",
+        (true, true) => {
+            "to give up: cancels evacuations (an uncordon would not), lifts the cordon if safe-drain set it"
         }
-    }
+        (false, false) => "to give up: lifts the cordon",
+        (false, true) => "to give up: lifts the cordon if safe-drain set it",
+    };
+    Some((format!("kubectl safe-drain cancel {nodes}"), why.to_owned()))
 }
 
 fn node_names_of(nodes: &[&NodeReport], wanted: impl Fn(&NodeReport) -> bool) -> Option<String> {

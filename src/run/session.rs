@@ -82,7 +82,6 @@ pub(super) fn reporters(
         detail: if screen { Detail::BesideScreen } else { detail },
         dry_run: preview,
         deletes: drain.disable_eviction,
-        cancel_command: false,
         stdout_width: terminal.stdout_width(),
         stderr_width: terminal.stderr_width(),
     });

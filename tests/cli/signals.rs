@@ -66,8 +66,8 @@ fn while_the_node_is_cordoned() {
         ? pods shop/cart-POD, shop/cart-POD, shop/web-POD and 3 more: their turn did not come
 
     Next:
-      the same command again   to go on; it resumes what has begun
-      kubectl uncordon node-0  to give up
+      the same command again            to go on; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon
     [ended by signal 2]
     ");
 }
@@ -180,8 +180,8 @@ fn what_an_interrupt_says() {
         ? pod shop/slow-POD: accepted, still stopping (grace 3000s)
 
     Next:
-      the same command again   to go on; it resumes what has begun
-      kubectl uncordon node-0  to give up
+      the same command again            to go on; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon
     [ended by signal 2]
     ");
 }
@@ -206,9 +206,8 @@ fn what_an_interrupt_says_of_a_migration() {
         ? VM tenant-a/web-1: it is migrating to node-1
 
     Next:
-      the same command again   to go on; it resumes what has begun
-      kubectl uncordon node-0  to give up
-      tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
+      the same command again            to go on; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts the cordon
     [ended by signal 2]
     ");
 }

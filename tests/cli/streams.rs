@@ -84,8 +84,8 @@ fn a_drain_that_is_blocked() {
         ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then add --restart-stale
 
     Next:
-      the same command again   to go on, once the above is done; it resumes what has begun
-      kubectl uncordon node-0  to give up
+      the same command again            to go on, once the above is done; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon
     [exit status: 3]
     "#);
 }
@@ -254,8 +254,8 @@ fn a_timeout_ends_the_command_soon_after() {
         ? pod shop/slow-POD: accepted, still stopping (grace 3000s)
 
     Next:
-      the same command again   to go on, with a --timeout above 1s; it resumes what has begun
-      kubectl uncordon node-0  to give up
+      the same command again            to go on, with a --timeout above 1s; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon
     [exit status: 124]
     ");
 }

@@ -35,7 +35,7 @@ async fn a_budget_that_never_allows_blocks_at_once_and_the_rest_goes() {
     run.pod_is("cart-", "evicts", "");
     assert!(run.evictions("web-").is_empty());
     assert!(run.cordoned("node-0"));
-    run.says("kubectl uncordon node-0");
+    run.says("kubectl safe-drain cancel node-0");
 }
 
 #[tokio::test(start_paused = true)]

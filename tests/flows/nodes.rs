@@ -60,7 +60,7 @@ async fn a_signal_leaves_the_second_node_alone() {
     let verdicts: Vec<&str> = run.document.list("/nodes").iter().map(|n| n.text("/verdict")).collect();
     assert_eq!(verdicts, ["interrupted", "not-started"], "{run}");
     assert!(run.evictions("cart-").is_empty());
-    run.says("kubectl uncordon node-0 node-1");
+    run.says("kubectl safe-drain cancel node-0 node-1");
 }
 
 #[tokio::test(start_paused = true)]

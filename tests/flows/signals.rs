@@ -43,7 +43,7 @@ async fn right_after_the_cordon() {
         .signal_when(StopReason::Interrupt, |e| matches!(e, EventKind::NodeCordoned { .. }))
         .run()
         .await;
-    run.exits(130).says("kubectl uncordon node-0");
+    run.exits(130).says("kubectl safe-drain cancel node-0");
     assert!(run.cordoned("node-0"));
     assert_eq!(run.stdout.matches("evicting pod").count(), run.evictions("").len(), "{run}");
     let node = &run.document.list("/nodes")[0];

@@ -112,10 +112,8 @@ async fn a_strategy_switch() {
         ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then add --restart-stale
 
     Next:
-      the same command again   to go on, once the above is done; it resumes what has begun
-      kubectl uncordon node-0  to give up
-      tenant-a/fail-1, tenant-a/hang-1 stay marked for evacuation: KubeVirt goes on migrating them, even after an uncordon.
-      tenant-a/ext-1 stays marked for evacuation: the controller that owns it may still act.
+      the same command again            to go on, once the above is done; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts the cordon
     --- exit 3
     "#);
 }
@@ -158,9 +156,8 @@ async fn an_interruption() {
         ? pod shop/cart-45c6v26qck-qqvf9: accepted, still stopping (grace 30s)
 
     Next:
-      the same command again   to go on; it resumes what has begun
-      kubectl uncordon node-0  to give up
-      tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
+      the same command again            to go on; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts the cordon
     --- exit 130
     ");
 }

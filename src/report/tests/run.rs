@@ -128,7 +128,7 @@ fn play(options: HumanOptions, events: &[DrainEvent]) -> String {
 
 #[test]
 fn a_drain_in_a_log() {
-    insta::assert_snapshot!(play(HumanOptions { cancel_command: true, ..HumanOptions::default() }, &drain()), @r"
+    insta::assert_snapshot!(play(HumanOptions::default(), &drain()), @"
     node/node-0 cordoned
     evicting pod shop/web-7d9f-0
     pod/web-7d9f-0 evicted
@@ -163,7 +163,7 @@ fn a_drain_in_a_log() {
 
     Next:
       the same command again            to go on, once the above is done; it resumes what has begun
-      kubectl safe-drain cancel node-0  to give up: lifts the cordon, cancels evacuations
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon
     ");
 }
 
@@ -274,7 +274,7 @@ fn an_interrupt_is_said_at_once() {
         elapsed_ms: 960,
         kind: EventKind::Ended { exit_code: 130, error: None, hints: vec![] },
     });
-    insta::assert_snapshot!(play(HumanOptions::default(), &events), @r"
+    insta::assert_snapshot!(play(HumanOptions::default(), &events), @"
     node/node-0 cordoned
     evicting pod shop/web-7d9f-0
     ------- stderr -------
@@ -291,9 +291,8 @@ fn an_interrupt_is_said_at_once() {
         ? VM tenant-a/web-1: queued; it still runs here
 
     Next:
-      the same command again   to go on; it resumes what has begun
-      kubectl uncordon node-0  to give up
-      tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
+      the same command again            to go on; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts the cordon
     ");
 }
 
@@ -362,7 +361,7 @@ fn several_nodes_say_whose_turn_it_is() {
         (71_000, EventKind::NodeEnded { report: blocked }),
         (71_100, EventKind::Ended { exit_code: 3, error: None, hints: vec![] }),
     ]);
-    insta::assert_snapshot!(play(HumanOptions { cancel_command: true, ..HumanOptions::default() }, &events), @r"
+    insta::assert_snapshot!(play(HumanOptions::default(), &events), @"
     node/node-0 cordoned
     node/node-1 cordoned
     evicting pod shop/web-7d9f-0
@@ -385,7 +384,7 @@ fn several_nodes_say_whose_turn_it_is() {
     Next:
       kubectl uncordon node-0           when the maintenance is done
       the same command again            to go on, once the above is done; it resumes what has begun
-      kubectl safe-drain cancel node-1  to give up: lifts the cordon, cancels evacuations
+      kubectl safe-drain cancel node-1  to give up: lifts the cordon
     ");
 }
 

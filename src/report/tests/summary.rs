@@ -3,8 +3,8 @@ use crate::report::summary::{Summary, summary};
 
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1800);
 
-fn shown(nodes: &[NodeReport], cancel_command: bool) -> String {
-    text(&summary(&Summary { nodes, cancel_command, timeout: TIMEOUT, width: Some(100) }))
+fn shown(nodes: &[NodeReport]) -> String {
+    text(&summary(&Summary { nodes, timeout: TIMEOUT, width: Some(100) }))
 }
 
 fn moved(name: &str, outcome: VmOutcome, to: &str) -> VmRow {
@@ -26,7 +26,7 @@ fn drained() {
         moved("web-1", VmOutcome::Migrates, "node-2"),
         moved("web-2", VmOutcome::Migrates, "node-1"),
     ];
-    insta::assert_snapshot!(shown(&[result(Verdict::Drained, 0, vms, gone(12))], true), @r"
+    insta::assert_snapshot!(shown(&[result(Verdict::Drained, 0, vms, gone(12))]), @r"
     node-0 drained in 3m 04s
       ✓ 2 VMs migrated: tenant-a/web-1 → node-2, tenant-a/web-2 → node-1
       ✓ 1 VM restarted: tenant-a/db-0 → node-1
@@ -55,7 +55,8 @@ fn blocked_says_what_remains_why_and_what_to_do() {
         remedy: Some("relax the budget".into()),
         ..pod("shop", &format!("cart-{n}"), PodOutcome::Blocks)
     }));
-    insta::assert_snapshot!(shown(&[result(Verdict::Blocked, 3, vms, pods)], true), @r"
+    insta::assert_snapshot!(shown(&[result(Verdict::Blocked, 3, vms, pods)]), @"
+
     node-0 not drained: blocked, after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
       ✓ 12 pods gone; 1 stays (DaemonSet)
@@ -72,7 +73,8 @@ fn blocked_says_what_remains_why_and_what_to_do() {
 
     Next:
       the same command again            to go on, once the above is done; it resumes what has begun
-      kubectl safe-drain cancel node-0  to give up: lifts the cordon, cancels evacuations
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts
+                                        the cordon
     ");
 }
 
@@ -91,7 +93,8 @@ fn timeout_has_three_lists() {
         ..pod("shop", "slow-0", PodOutcome::Pending)
     });
     pods.push(web(1, PodOutcome::Pending, "budget shop/web needs 3 and has 3"));
-    insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vms, pods)], false), @r"
+    insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vms, pods)]), @"
+
     node-0 not drained: timeout after 3m 04s; it stays cordoned
       ✓ 1 VM migrated: tenant-a/web-1 → node-2
       ✓ 3 pods gone; 1 stays (DaemonSet)
@@ -104,10 +107,9 @@ fn timeout_has_three_lists() {
         ? pod shop/web-7d9f-1: budget shop/web needs 3 and has 3
 
     Next:
-      the same command again   to go on, with a --timeout above 30m; it resumes what has begun
-      kubectl uncordon node-0  to give up
-      tenant-a/hang-1, tenant-a/web-2 stay marked for evacuation: KubeVirt goes on migrating them, even
-      after an uncordon.
+      the same command again            to go on, with a --timeout above 30m; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts
+                                        the cordon
     ");
 }
 
@@ -117,8 +119,9 @@ fn interrupted_and_not_started() {
     let first = result(Verdict::Interrupted, 130, vms, vec![daemon("cni-x1")]);
     let second = NodeReport { name: "node-1".into(), ..result(Verdict::NotStarted, 1, Vec::new(), Vec::new()) };
     let nodes = [first, second];
-    let s = Summary { nodes: &nodes, cancel_command: true, timeout: TIMEOUT, width: None };
-    insta::assert_snapshot!(text(&summary(&s)), @r"
+    let s = Summary { nodes: &nodes, timeout: TIMEOUT, width: None };
+    insta::assert_snapshot!(text(&summary(&s)), @"
+
     node-0 not drained: interrupted after 3m 04s; it stays cordoned
         1 pod stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
@@ -128,7 +131,7 @@ fn interrupted_and_not_started() {
 
     Next:
       the same command again                   to go on; it resumes what has begun
-      kubectl safe-drain cancel node-0 node-1  to give up: lifts the cordon, cancels evacuations
+      kubectl safe-drain cancel node-0 node-1  to give up: cancels evacuations (an uncordon would not), lifts the cordon
     ");
 }
 
@@ -145,7 +148,7 @@ fn vms_that_stay_down_have_their_next_step() {
     };
     let mut pods = gone(1);
     pods.extend((0..14).map(|n| pod("shop", &format!("other-{n}"), PodOutcome::NotSelected)));
-    insta::assert_snapshot!(shown(&[result(Verdict::Drained, 5, vec![alone, bound, down, off], pods)], true), @r"
+    insta::assert_snapshot!(shown(&[result(Verdict::Drained, 5, vec![alone, bound, down, off], pods)]), @r"
     node-0 drained in 3m 04s, but not every VM runs again; 14 other pods remain; the node is not empty
       1 VM should run again and does not:
         ✗ VM tenant-a/gpu-1:
@@ -171,7 +174,7 @@ fn refused_needs_no_next_step() {
         because: "no controller brings it back".into(),
         ..pod("shop", "a", PodOutcome::Refused)
     };
-    insta::assert_snapshot!(shown(&[report(Verdict::Refused, 4, Vec::new(), vec![bare])], true), @r"
+    insta::assert_snapshot!(shown(&[report(Verdict::Refused, 4, Vec::new(), vec![bare])]), @r"
     node-0 not drained: refused before anything changed; it is not cordoned
       Refused (a flag or consent is missing):
         ✗ pod shop/a: no controller brings it back → add --force
@@ -187,7 +190,8 @@ fn a_failed_migration_has_a_remedy_and_does_not_go_on_by_itself() {
         ..vm("big-1", VmOutcome::Blocks, "3 migrations failed in a row, last: not completed after 150 seconds")
     };
     let node = NodeReport { cordoned_before: true, ..result(Verdict::Blocked, 3, vec![failed], gone(0)) };
-    insta::assert_snapshot!(shown(&[node], false), @"
+    insta::assert_snapshot!(shown(&[node]), @"
+
     node-0 not drained: blocked, after 3m 04s; it is cordoned, as it was before
         1 pod stays (DaemonSet)
       Blocked (waiting will not clear it):
@@ -197,10 +201,9 @@ fn a_failed_migration_has_a_remedy_and_does_not_go_on_by_itself() {
               (completionTimeoutPerGiB) or allowPostCopy
 
     Next:
-      the same command again   to go on, once the above is done; it resumes what has begun
-      kubectl uncordon node-0  to give up; it was cordoned before this run, by somebody or an earlier
-                               run
-      tenant-a/big-1 stays marked for evacuation: KubeVirt may try it again, even after an uncordon.
+      the same command again            to go on, once the above is done; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts
+                                        the cordon if safe-drain set it
     ");
 }
 
@@ -210,7 +213,8 @@ fn a_timeout_that_lets_nothing_begin_says_how_long_it_must_be() {
         remedy: Some("run again with --timeout above 3600s".into()),
         ..VmRow { marked: false, ..pending(name, Cause::GraceTooLong, "its guest may take 3600s to stop") }
     };
-    insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vec![slow("a"), slow("b")], gone(0))], false), @"
+    insta::assert_snapshot!(shown(&[result(Verdict::Timeout, 124, vec![slow("a"), slow("b")], gone(0))]), @"
+
     node-0 not drained: --timeout=30m is too short for 2 VMs to shut down; it stays cordoned
         1 pod stays (DaemonSet)
       Still on the node (waiting or a second run may clear it):
@@ -218,8 +222,8 @@ fn a_timeout_that_lets_nothing_begin_says_how_long_it_must_be() {
             each guest may take 3600s to stop → run again with --timeout above 3600s
 
     Next:
-      the same command again   to go on, with a --timeout above 30m; it resumes what has begun
-      kubectl uncordon node-0  to give up
+      the same command again            to go on, with a --timeout above 30m; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: lifts the cordon
     ");
 }
 
@@ -232,7 +236,8 @@ fn lost_contact_says_that_the_state_is_old() {
     pods.extend([waits(1), waits(2)]);
     let back = PodRow { cause: Some(Cause::Returned), ..pod("kube-system", "dns-1", PodOutcome::Returned) };
     pods.push(back);
-    insta::assert_snapshot!(shown(&[result(Verdict::Failed, 6, vms, pods)], false), @"
+    insta::assert_snapshot!(shown(&[result(Verdict::Failed, 6, vms, pods)]), @"
+
     node-0 not drained: lost contact with the API server after 3m 04s, this is the last known state; it stays cordoned
         1 pod stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
@@ -244,9 +249,9 @@ fn lost_contact_says_that_the_state_is_old() {
             → scale its owner down for the time, or take the toleration away from its template
 
     Next:
-      the same command again   to go on; it resumes what has begun
-      kubectl uncordon node-0  to give up
-      tenant-a/web-1 stays marked for evacuation: KubeVirt goes on migrating it, even after an uncordon.
+      the same command again            to go on; it resumes what has begun
+      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts
+                                        the cordon
     ");
 }
 
@@ -258,7 +263,7 @@ fn a_promise_that_was_not_kept_is_not_repeated() {
         strategy_fresh: Some(Strategy::LiveMigrateIfPossible),
         ..moved("db-0", VmOutcome::Restarts, "node-1")
     };
-    let shown = |cause| shown(&[result(Verdict::Drained, 0, vec![row(cause)], vec![])], true);
+    let shown = |cause| shown(&[result(Verdict::Drained, 0, vec![row(cause)], vec![])]);
     assert!(shown(None).contains("node-1 (LiveMigrateIfPossible)"));
     assert!(!shown(Some(Cause::StrategyMismatch)).contains("LiveMigrateIfPossible"));
 }
@@ -270,7 +275,7 @@ fn what_brings_a_vm_back_is_what_its_run_strategy_takes() {
         remedy: Some("kubectl delete vmi legacy-1 -n tenant-a".into()),
         ..vm("legacy-1", VmOutcome::StaysOff, "")
     };
-    let text = shown(&[result(Verdict::Drained, 0, vec![once], vec![])], true);
+    let text = shown(&[result(Verdict::Drained, 0, vec![once], vec![])]);
     assert!(text.contains("kubectl delete vmi legacy-1 -n tenant-a  it stays off"), "{text}");
     assert!(!text.contains("virtctl start"), "Once takes no start request: {text}");
 }
