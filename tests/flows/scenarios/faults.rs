@@ -22,27 +22,23 @@ pub async fn api_server_away(s: &Stage) {
 }
 
 pub async fn virt_api_away(s: &Stage) {
-    s.nodes(1).await;
-    s.vm(Vm::new("web1")).await;
-    s.settle().await;
-    s.nodes(1).await;
     let run = without_virt_api(s, VirtApi::Refused, 10).await;
     assert_eq!(run.stderr.matches("eviction refused for now").count(), 1, "said once\n{run}");
 }
 
 pub async fn webhook_hangs(s: &Stage) {
-    s.nodes(1).await;
-    s.vm(Vm::new("web1")).await;
-    s.settle().await;
-    s.nodes(1).await;
     let run = without_virt_api(s, VirtApi::Hang, 15).await;
     let first = run.launcher_evictions("web1")[0];
     assert_eq!(first.status, 500, "the API server waits 10 s for the webhook, then gives up\n{run}");
     assert!(run.elapsed > secs(10), "{:?}", run.elapsed);
 }
 
-/// A drain whose virt-api is like that for some seconds from the cordon on.
+/// A drain of a VM whose virt-api is like that for some seconds from the cordon on.
 async fn without_virt_api(s: &Stage, state: VirtApi, seconds: u64) -> Outcome {
+    s.nodes(1).await;
+    s.vm(Vm::new("web1")).await;
+    s.settle().await;
+    s.nodes(1).await;
     s.alone().await;
     let cordoned = |e: &EventKind| matches!(e, EventKind::NodeCordoned { .. });
     let flow = s.drain(0).timeout(300).right_after(cordoned, s.at_once(Act::VirtApi(state)));
