@@ -12,6 +12,7 @@ mod architecture;
 mod brakes;
 mod budgets;
 mod cancel;
+mod cases;
 mod consent;
 mod harness;
 mod nodes;
