@@ -290,6 +290,11 @@ pub enum EventKind {
         /// One report a node: the forecast.
         nodes: Vec<UndoReport>,
     },
+    /// A drain with `--on-abort=cancel` was cut short: what it has begun on that node is taken back.
+    UndoStarted {
+        /// Node.
+        node: String,
+    },
     /// A VM's evacuation mark was taken off.
     EvacuationCancelled {
         /// Node that it was marked for.

@@ -16,7 +16,7 @@ use super::kube_flags::REFUSED;
 use crate::error::CliError;
 use crate::settings::{
     AuditOptions, CancelOptions, ClientOptions, ColorChoice, Command, DEFAULT_TIMEOUT, DrainOptions, DryRun,
-    EventsFile, LabelSelector, OutputFormat, OutputOptions, RestartOptions, RestartStale, Shell, Targets,
+    EventsFile, LabelSelector, OnAbort, OutputFormat, OutputOptions, RestartOptions, RestartStale, Shell, Targets,
     parse_request_timeout, parse_timeout,
 };
 
@@ -153,25 +153,14 @@ impl Reader<'_> {
         options.allow_vm_down = self.switch("allow-vm-down");
         options.only_if_clear = self.switch("only-if-clear");
         options.wait_blocked = self.switch("wait-blocked");
-        self.refuse_cancel(&options.targets)?;
+        if self.text("on-abort") == Some("cancel") {
+            options.on_abort = OnAbort::Cancel;
+        }
         let parallel: Option<usize> = self.number("parallel", 1, i64::from(u16::MAX), "for example `--parallel=2`")?;
         if let Some(parallel) = parallel.and_then(NonZeroUsize::new) {
             options.parallel = parallel;
         }
         Ok(options)
-    }
-
-    /// `--on-abort=cancel` is a reserved word: it must not read as if something were taken back at the end.
-    fn refuse_cancel(&self, targets: &Targets) -> Outcome<()> {
-        if self.text("on-abort") != Some("cancel") {
-            return Ok(());
-        }
-        let nodes = match targets {
-            Targets::Nodes(nodes) => nodes.join(" "),
-            Targets::Selector(_) => "NODE...".to_owned(),
-        };
-        Err(CliError::usage("`--on-abort=cancel` comes in a later release; nothing was changed")
-            .hint(format!("leave it out; to give up a drain afterwards: `{NAME} cancel {nodes}`")))
     }
 
     fn restart(&self) -> Outcome<RestartOptions> {

@@ -95,7 +95,7 @@ impl Machine {
                 self.taken_back(now);
             }
             Stage::Cordoning => self.after_cordons(now),
-            Stage::Draining | Stage::Ended { .. } => {}
+            Stage::Draining | Stage::Undoing | Stage::Ended { .. } => {}
         }
     }
 
@@ -223,6 +223,15 @@ impl Machine {
         }
     }
 
+    /// No cordon is sent again. Those that are on their way are taken back when they have arrived.
+    pub(super) fn stop_cordoning(&mut self) {
+        for cordon in &mut self.cordons {
+            cordon.retry_at = None;
+            let unsent = |id: &RequestId| self.core.effects.iter().any(|e| e.id == *id);
+            cordon.outstanding = cordon.outstanding.filter(|id| !unsent(id));
+        }
+    }
+
     /// The run ends: what was on its way to a node may have reached it.
     pub(super) fn note_cordons_under_way(&mut self, now: Duration) {
         for number in 0..self.cordons.len() {
@@ -256,7 +265,7 @@ impl Machine {
         let bound = match self.stage {
             Stage::Cordoning => Some(self.cordon_bound),
             Stage::TakingBack { until, .. } => Some(until),
-            Stage::Draining | Stage::Ended { .. } => None,
+            Stage::Draining | Stage::Undoing | Stage::Ended { .. } => None,
         };
         self.cordons.iter().filter_map(|c| c.retry_at).chain(bound)
     }

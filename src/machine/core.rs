@@ -28,6 +28,8 @@ pub(super) enum Asker {
     Vm(Key),
     /// The restart brake (KubeVirt's CR).
     Brake,
+    /// The undoing of the node's drain.
+    Undo,
 }
 
 /// The brake on restarts: few at a time, and none after a sign that they do harm.
@@ -142,7 +144,7 @@ impl Core {
         let id = RequestId(self.next_request);
         self.next_request += 1;
         let generation = kind.takes_slot().then(|| self.pace.sent());
-        self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. });
+        self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. } | EffectKind::Undo { .. });
         self.waiting.insert(id, (node, asker, generation));
         self.effects.push_back(Effect { id, kind });
         id
@@ -160,6 +162,11 @@ impl Core {
             self.emit(now, event);
         }
         Some(effect)
+    }
+
+    /// True while an answer to a request of that node is awaited.
+    pub(super) fn is_asked_by(&self, node: usize) -> bool {
+        self.waiting.values().any(|(n, asker, _)| *n == node && *asker != Asker::Brake)
     }
 
     /// Who waits for that answer, if anybody still does, and the generation in which it was asked.

@@ -25,8 +25,25 @@ pub(super) enum Cut {
     Blind,
 }
 
+impl Cut {
+    /// What it is called in the rows of what was not finished.
+    pub(super) const fn cause(self) -> Cause {
+        match self {
+            Self::Deadline => Cause::Deadline,
+            Self::Signal(_) | Self::NotStarted(_) => Cause::Interrupted,
+            Self::Vanished => Cause::NodeNotReady,
+            Self::Blind => Cause::ServerTrouble,
+        }
+    }
+
+    /// True where somebody still can, and should, take back what was begun.
+    const fn is_abort(self) -> bool {
+        matches!(self, Self::Deadline | Self::Signal(_))
+    }
+}
+
 impl NodeRun {
-    /// The node ends before everything is closed.
+    /// The node ends before everything is closed. Where aborted drains are undone, it ends after that.
     pub(super) fn cut(&mut self, cut: Cut, core: &mut Core, now: Duration) {
         let mut cut = cut;
         if let (Cut::Deadline | Cut::Blind, Some(why), false) = (cut, &self.unlisted, self.is_held(core)) {
@@ -35,12 +52,7 @@ impl NodeRun {
             core.emit(now, EventKind::Noted { warning: true, text });
             cut = Cut::Blind;
         }
-        let cause = match cut {
-            Cut::Deadline => Cause::Deadline,
-            Cut::Signal(_) | Cut::NotStarted(_) => Cause::Interrupted,
-            Cut::Vanished => Cause::NodeNotReady,
-            Cut::Blind => Cause::ServerTrouble,
-        };
+        let cause = cut.cause();
         let unsent = core.drop_unsent(self.place.number);
         if cut == Cut::Deadline {
             core.emit(now, EventKind::DeadlineReached { node: self.place.node.clone() });
@@ -56,6 +68,9 @@ impl NodeRun {
         for pod in &mut self.pods {
             pod.settle(&unsent, core, &self.place, now);
             pod.cut(cause, &unsent);
+        }
+        if core.options.undo_on_abort && cut.is_abort() {
+            return self.begin_undo(cut, core, now);
         }
         self.finish(Some(cut), core, now);
     }
@@ -101,6 +116,7 @@ impl NodeRun {
             counts: Counts::of(&vms, &pods),
             vms,
             pods,
+            undo: self.undo_report.take(),
             warnings: self.warnings.clone(),
         };
         self.phase = Phase::Ended;

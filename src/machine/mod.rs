@@ -26,6 +26,7 @@ mod successor;
 #[cfg(test)]
 mod tests;
 mod types;
+mod undoing;
 mod vm;
 
 use self::types::Service;
@@ -45,6 +46,7 @@ use crate::exit::ExitCode;
 use crate::facts::{Change, Delta, Index, Touched};
 use crate::outcome::NodeReport;
 use crate::plan::Plan;
+use crate::undo::End;
 
 /// Where the run as a whole is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +57,8 @@ enum Stage {
     TakingBack { error: String, exit: ExitCode, until: Duration },
     /// Nodes are drained.
     Draining,
+    /// A signal came: what was begun is taken back.
+    Undoing,
     /// Over.
     Ended { exit: ExitCode },
 }
@@ -68,6 +72,8 @@ pub struct Machine {
     /// Until when all cordons must have their answers.
     cordon_bound: Duration,
     lost_since: Option<Duration>,
+    /// True after a signal.
+    stopped: bool,
     now: Duration,
 }
 
@@ -91,6 +97,7 @@ impl Machine {
             stage: Stage::Cordoning,
             cordon_bound: Duration::MAX,
             lost_since: None,
+            stopped: false,
             now: Duration::ZERO,
         }
     }
@@ -197,8 +204,9 @@ impl Machine {
                 }
             }
             (Asker::Brake, Reply::KubeVirt(result)) => self.strategy_read(result, now),
+            (Asker::Undo, Reply::Undo(answer)) => self.nodes[number].undo_answered(id, &answer, &mut self.core, now),
             // An answer of another kind than the question: the shell is broken; nothing is concluded from it.
-            (Asker::Node | Asker::Pod(_) | Asker::Vm(_) | Asker::Brake, _) => {}
+            (Asker::Node | Asker::Pod(_) | Asker::Vm(_) | Asker::Brake | Asker::Undo, _) => {}
         }
         if fatal == Some(Failure::Unauthorized) {
             self.end_for_credentials(now);
@@ -230,7 +238,7 @@ impl Machine {
     fn begin_turns(&mut self, now: Duration) -> bool {
         let mut begun = false;
         loop {
-            let running = self.nodes.iter().filter(|n| n.is_running()).count();
+            let running = self.nodes.iter().filter(|n| n.is_running() || n.is_undoing()).count();
             let next = self.nodes.iter().position(|n| n.phase == Phase::Waiting);
             let (Some(next), true) = (next, running < self.core.options.parallel.max(1)) else { return begun };
             self.nodes[next].begin(&mut self.core, next > 0, now);
@@ -253,7 +261,7 @@ impl Machine {
             return;
         }
         self.retry_cordons(now);
-        if self.stage != Stage::Draining {
+        if !matches!(self.stage, Stage::Draining | Stage::Undoing) {
             return;
         }
         self.core.pace.passed(now);
@@ -263,6 +271,7 @@ impl Machine {
         // What one item lets go of, another may wait for: round by round until nothing moves.
         loop {
             self.cut_overdue(now);
+            self.undo(now);
             for node in &mut self.nodes {
                 node.pump(&mut self.core, now);
             }
@@ -273,7 +282,8 @@ impl Machine {
                 }
             }
             let room = std::mem::take(&mut self.core.brake.freed);
-            if !self.begin_turns(now) && freed.is_empty() && !room {
+            let begun = self.stage == Stage::Draining && self.begin_turns(now);
+            if !begun && freed.is_empty() && !room {
                 break;
             }
         }
@@ -293,8 +303,36 @@ impl Machine {
         if matches!(self.stage, Stage::Ended { .. }) {
             return;
         }
+        if std::mem::replace(&mut self.stopped, true) {
+            return self.undo_no_further(End::Stopped(reason.exit_code()), now);
+        }
         self.core.emit(now, EventKind::Stopped { reason });
         self.end_all(Cut::Signal(reason.exit_code()), None, now);
+    }
+
+    /// Looks after the nodes whose drain is being undone.
+    fn undo(&mut self, now: Duration) {
+        for number in 0..self.nodes.len() {
+            if let Some(end) = self.nodes[number].undo_turn(&mut self.core, now) {
+                self.end_undo(number, end, now);
+            }
+        }
+    }
+
+    /// What is not undone yet stays.
+    fn undo_no_further(&mut self, end: End, now: Duration) {
+        for number in 0..self.nodes.len() {
+            self.end_undo(number, end, now);
+        }
+    }
+
+    fn end_undo(&mut self, number: usize, end: End, now: Duration) {
+        let Some(cut) = self.nodes[number].undone(end, &self.core, now) else { return };
+        if self.stage == Stage::Undoing {
+            self.note_cordons_under_way(now);
+        }
+        self.core.drop_unsent(number);
+        self.nodes[number].finish(Some(cut), &mut self.core, now);
     }
 
     fn end_for_credentials(&mut self, now: Duration) {
@@ -303,12 +341,23 @@ impl Machine {
     }
 
     fn end_all(&mut self, cut: Cut, error: Option<String>, now: Duration) {
-        self.note_cordons_under_way(now);
+        if cut == Cut::Blind {
+            self.undo_no_further(End::Lost, now);
+        }
+        if self.core.options.undo_on_abort && cut != Cut::Blind {
+            self.stop_cordoning();
+        } else {
+            self.note_cordons_under_way(now);
+        }
         self.core.silent = true;
         for node in &mut self.nodes {
-            if node.phase != Phase::Ended {
+            if node.phase != Phase::Ended && !node.is_undoing() {
                 node.cut(cut, &mut self.core, now);
             }
+        }
+        if self.nodes.iter().any(NodeRun::is_undoing) {
+            self.stage = Stage::Undoing;
+            return;
         }
         let codes = self.nodes.iter().map(|n| n.exit);
         let exit = ExitCode::of_all(codes);
@@ -358,7 +407,7 @@ impl Machine {
     pub fn ended(&self) -> Option<ExitCode> {
         match self.stage {
             Stage::Ended { exit } => Some(exit),
-            Stage::Cordoning | Stage::TakingBack { .. } | Stage::Draining => None,
+            Stage::Cordoning | Stage::TakingBack { .. } | Stage::Draining | Stage::Undoing => None,
         }
     }
 

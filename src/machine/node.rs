@@ -7,11 +7,12 @@ use super::core::{Asker, Core};
 use super::end::Cut;
 use super::pod::{Closed, PodRun};
 use super::types::{EffectKind, Failure, RequestId};
+use super::undoing::Undoing;
 use super::vm::{State as VmState, VmRun};
 use crate::event::EventKind;
 use crate::exit::ExitCode;
 use crate::facts::{Key, PodFacts, Touched};
-use crate::outcome::NodeReport;
+use crate::outcome::{NodeReport, UndoReport};
 use crate::plan::{NodePlan, Wave};
 
 /// How often the last list of pods is tried where waiting will hardly help before the state counts as unknown.
@@ -40,6 +41,8 @@ pub(super) enum Phase {
     Running(Wave),
     /// Everything is closed: one last list tells whether that is true.
     Relisting(RequestId),
+    /// It was cut short, and what was begun is taken back.
+    Undoing,
     /// Ended.
     Ended,
 }
@@ -69,6 +72,8 @@ pub(super) struct NodeRun {
     pub(super) warnings: Vec<String>,
     /// Since when it looks as if its cordon were gone, and whether that was said.
     schedulable: Option<(Duration, bool)>,
+    pub(super) undoing: Option<Undoing>,
+    pub(super) undo_report: Option<UndoReport>,
     relists: u32,
     /// Why the last list did not come, if it did not.
     pub(super) unlisted: Option<String>,
@@ -98,6 +103,8 @@ impl NodeRun {
             undecided: false,
             warnings: Vec::new(),
             schedulable: None,
+            undoing: None,
+            undo_report: None,
             relists: 0,
             unlisted: None,
             relist_after: Duration::ZERO,
@@ -168,7 +175,7 @@ impl NodeRun {
     fn turn(&self) -> Wave {
         match self.phase {
             Phase::Running(wave) => wave,
-            Phase::Waiting | Phase::Relisting(_) | Phase::Ended => Wave::Infrastructure,
+            Phase::Waiting | Phase::Relisting(_) | Phase::Undoing | Phase::Ended => Wave::Infrastructure,
         }
     }
 
@@ -394,5 +401,6 @@ impl NodeRun {
             .chain(self.unclear_until())
             .filter(move |_| running)
             .chain(deadline)
+            .chain(self.undo_wakes())
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::answer::{EvictionAnswer, RestartAnswer};
+use crate::answer::{EvictionAnswer, RestartAnswer, UndoAnswer};
 use crate::event::StopReason;
 use crate::facts::{Change, Key, KubeVirtFacts, NodeFacts, PodFacts, PodKey, VmiFacts};
+use crate::undo::Step;
 
 /// Number of a request, unique in its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,7 +82,8 @@ impl Reply {
             | Self::Vmi(_)
             | Self::KubeVirt(_)
             | Self::Pod(_)
-            | Self::Pods(_) => Service::Unknown,
+            | Self::Pods(_)
+            | Self::Undo(_) => Service::Unknown,
             Self::Eviction(_) | Self::Restart(_) => Service::Given,
         }
     }
@@ -97,6 +99,8 @@ impl Reply {
             Self::KubeVirt(result) => matches!(result, Err(Failure::Unauthorized)),
             Self::Pod(result) => matches!(result, Err(Failure::Unauthorized)),
             Self::Pods(result) => matches!(result, Err(Failure::Unauthorized)),
+            // What is not undone is said; it ends nothing.
+            Self::Undo(_) => false,
         }
     }
 }
@@ -141,6 +145,8 @@ pub enum Reply {
     Pod(Result<PodFacts, Failure>),
     /// To `RelistPods`.
     Pods(Result<Vec<PodFacts>, Failure>),
+    /// To `Undo`.
+    Undo(UndoAnswer),
 }
 
 /// A request that the shell must send, once.
@@ -211,6 +217,11 @@ pub enum EffectKind {
         /// Node.
         node: String,
     },
+    /// A step that takes back what an aborted drain has begun.
+    Undo {
+        /// Which.
+        step: Step,
+    },
 }
 
 impl EffectKind {
@@ -240,4 +251,6 @@ pub struct MachineOptions {
     pub parallel: usize,
     /// Evictions and restarts in flight at a time.
     pub max_in_flight: usize,
+    /// Take back what was begun on a node whose time is up, or when a signal comes.
+    pub undo_on_abort: bool,
 }

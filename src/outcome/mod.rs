@@ -234,6 +234,9 @@ pub struct NodeReport {
     pub vms: Vec<VmRow>,
     /// Other pods, sorted by name.
     pub pods: Vec<PodRow>,
+    /// What was taken back of it, where an aborted drain was undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<UndoReport>,
     /// Things worth knowing that belong to no single row.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -44,6 +44,13 @@ pub enum VmAction {
     Leave,
 }
 
+impl VmAction {
+    /// True where an eviction by it may mark the VMI for evacuation.
+    pub const fn may_mark(self) -> bool {
+        matches!(self, Self::Migrate | Self::AwaitOwner | Self::AwaitCondition | Self::AwaitMigration)
+    }
+}
+
 /// What consent a VM needs (design §2): S, SD and E of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConsentKind {

@@ -38,6 +38,7 @@ impl NodePlan {
             counts,
             vms,
             pods,
+            undo: None,
             warnings: self.warnings.clone(),
         }
     }

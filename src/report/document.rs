@@ -177,6 +177,7 @@ impl DocumentFold {
             EventKind::Ended { exit_code, error, .. } => self.end = Some((*exit_code, error.clone())),
             EventKind::Noted { .. }
             | EventKind::NodeCordoned { .. }
+            | EventKind::UndoStarted { .. }
             | EventKind::NodeStarted { .. }
             | EventKind::PodWaiting { .. }
             | EventKind::PodStopping { .. }

@@ -29,7 +29,6 @@ impl StdoutLines {
 
     /// Identity of the fact and its line.
     fn line(&self, kind: &EventKind) -> Option<(String, Line)> {
-        let said = |object: String, words: &str| Line::plain(object + " ").with(Label::Good, words);
         let node_line = |node: &str, words: &str| (format!("{words} {node}"), said(format!("node/{node}"), words));
         let pod_line =
             |pod: &PodKey, words: &str| (format!("{words} {}", pod.uid), said(format!("pod/{}", pod.name), words));
@@ -37,6 +36,12 @@ impl StdoutLines {
             EventKind::NodeCordoned { node, already: false } => Some(node_line(node, "cordoned")),
             EventKind::NodeCordoned { node, already: true } => Some(node_line(node, "already cordoned")),
             EventKind::NodeUncordoned { node } => Some(node_line(node, "uncordoned")),
+            EventKind::EvacuationCancelled { vm, .. } => {
+                Some((format!("cancelled {vm}"), evacuation_cancelled(&vm.name)))
+            }
+            EventKind::MigrationDeleted { migration, .. } => {
+                Some((format!("deleted {migration}"), migration_deleted(&migration.name)))
+            }
             EventKind::PodEvicting { pod, launcher: false, .. } if !self.deletes => {
                 Some((format!("evicting {}", pod.uid), Line::plain(format!("evicting pod {pod}"))))
             }
@@ -71,12 +76,30 @@ impl StdoutLines {
             | EventKind::DeadlineReached { .. }
             | EventKind::NodeEnded { .. }
             | EventKind::UndoPlanned { .. }
-            | EventKind::EvacuationCancelled { .. }
-            | EventKind::MigrationDeleted { .. }
+            | EventKind::UndoStarted { .. }
             | EventKind::UndoEnded { .. }
             | EventKind::Ended { .. } => None,
         }
     }
+}
+
+fn said(object: String, words: &str) -> Line {
+    Line::plain(object + " ").with(Label::Good, words)
+}
+
+/// The line of a VMI whose mark was taken off.
+pub fn evacuation_cancelled(vmi: &str) -> Line {
+    said(format!("virtualmachineinstance.kubevirt.io/{vmi}"), "evacuation cancelled")
+}
+
+/// The line of a migration that was deleted.
+pub fn migration_deleted(name: &str) -> Line {
+    said(format!("virtualmachineinstancemigration.kubevirt.io/{name}"), "deleted")
+}
+
+/// The line of a node whose cordon was lifted.
+pub fn uncordoned(node: &str) -> Line {
+    said(format!("node/{node}"), "uncordoned")
 }
 
 /// `virtualmachine.kubevirt.io/NAME`, or `virtualmachineinstance.…` where no VirtualMachine owns it.

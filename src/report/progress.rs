@@ -168,6 +168,9 @@ impl Progress {
                 "{node}: its timeout of {} is over; nothing new is evicted or restarted",
                 span(self.timeout)
             )),
+            EventKind::UndoStarted { node } => {
+                notice(format!("{node}: taking back what the drain has begun, as --on-abort=cancel asks"))
+            }
             EventKind::NodeStarted { node } if self.several_nodes => notice(format!("{node}: its turn")),
             // The summary is far away where other nodes follow.
             EventKind::NodeEnded { report } if self.several_nodes && report.verdict != Verdict::Drained => {

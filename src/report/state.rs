@@ -108,6 +108,7 @@ impl State {
             | EventKind::VmRestarting { .. }
             | EventKind::InfrastructureStarted { .. }
             | EventKind::UndoPlanned { .. }
+            | EventKind::UndoStarted { .. }
             | EventKind::EvacuationCancelled { .. }
             | EventKind::MigrationDeleted { .. }
             | EventKind::UndoEnded { .. }

@@ -7,6 +7,7 @@ use super::groups;
 use super::lines::has_vm;
 use super::style::{Label, Line, Mark};
 use super::text::{agree, duration, names, pack, plural, reason_row, span};
+use super::undo::taken_back;
 use crate::exit::ExitCode;
 use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
@@ -35,6 +36,7 @@ pub fn summary(s: &Summary<'_>) -> Vec<Line> {
         if began {
             lines.extend(left(node, s.width));
         }
+        lines.extend(node.undo.iter().flat_map(|undo| taken_back(undo, s.width)));
         for rest in [Rest::GoesOn, Rest::MayClear, Rest::CameBack, Rest::Stuck, Rest::Refused] {
             if began || (node.verdict == Verdict::Refused && rest.refuses(node)) {
                 lines.extend(remaining(node, rest, s.width));

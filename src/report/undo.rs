@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::human::{Output, Stdout};
+use super::lines;
 use super::preview::server_words;
 use super::style::{Label, Line, Mark};
 use super::text::{agree, duration, names, plural, reason_row, stamp};
@@ -76,13 +77,10 @@ impl UndoHuman {
 
     /// kubectl's lines, once per fact; in a preview those of the steps.
     fn facts(&self, kind: &EventKind) -> Vec<Line> {
-        let line = |object: String, words: &str| {
-            let line = Line::plain(object + " ").with(Label::Good, words);
-            self.options.dry_run.map_or(line.clone(), |suffix| line.with(Label::Plain, suffix))
-        };
-        let cancelled = |name: &str| line(format!("virtualmachineinstance.kubevirt.io/{name}"), "evacuation cancelled");
-        let deleted = |name: &str| line(format!("virtualmachineinstancemigration.kubevirt.io/{name}"), "deleted");
-        let uncordoned = |node: &str| line(format!("node/{node}"), "uncordoned");
+        let suffixed = |line: Line| self.options.dry_run.map_or(line.clone(), |suffix| line.with(Label::Plain, suffix));
+        let cancelled = |name: &str| suffixed(lines::evacuation_cancelled(name));
+        let deleted = |name: &str| suffixed(lines::migration_deleted(name));
+        let uncordoned = |node: &str| suffixed(lines::uncordoned(node));
         if let EventKind::EvacuationCancelled { vm, .. } = kind {
             vec![cancelled(&vm.name)]
         } else if let EventKind::MigrationDeleted { migration, .. } = kind {
@@ -135,21 +133,8 @@ impl UndoHuman {
                 lines.push(Line::plain("  ").and(Line::marked(Mark::Goes)).with(Label::Plain, text));
             }
         }
-        let open = [
-            (UndoOutcome::Pending, Mark::Waits, "Not undone yet (the same command again may do it):"),
-            (UndoOutcome::Blocks, Mark::Blocks, "Still being evacuated (waiting will not stop it):"),
-        ];
-        for (outcome, mark, heading) in open {
-            let rows = of(outcome);
-            if !rows.is_empty() {
-                lines.push(Line::plain("  ").with(Label::Heading, heading));
-            }
-            for row in rows {
-                let name = format!("VM {}: ", row.display_name());
-                let head = Line::plain("    ").and(Line::marked(mark)).with(Label::Plain, name);
-                lines.extend(reason_row(head, &row.because, row.remedy.as_deref(), self.options.width));
-            }
-        }
+        let rows = |outcome| remaining(report, outcome, self.options.width);
+        lines.extend(rows(UndoOutcome::Pending).into_iter().chain(rows(UndoOutcome::Blocks)));
         lines
     }
 
@@ -179,6 +164,47 @@ impl UndoHuman {
         }
         lines
     }
+}
+
+/// The VMs of an outcome that leaves something to undo, under a heading.
+fn remaining(report: &UndoReport, outcome: UndoOutcome, width: Option<usize>) -> Vec<Line> {
+    let (mark, heading) = match outcome {
+        UndoOutcome::Pending => (Mark::Waits, "Not undone yet (the same command again may do it):"),
+        UndoOutcome::Blocks => (Mark::Blocks, "Still being evacuated (waiting will not stop it):"),
+        UndoOutcome::Cancels | UndoOutcome::Migrates | UndoOutcome::Gone => return Vec::new(),
+    };
+    let rows: Vec<&UndoRow> = report.vms.iter().filter(|row| row.outcome == outcome).collect();
+    let mut lines: Vec<Line> = Vec::new();
+    lines.extend((!rows.is_empty()).then(|| Line::plain("  ").with(Label::Heading, heading)));
+    for row in rows {
+        let name = format!("VM {}: ", row.display_name());
+        let head = Line::plain("    ").and(Line::marked(mark)).with(Label::Plain, name);
+        lines.extend(reason_row(head, &row.because, row.remedy.as_deref(), width));
+    }
+    lines
+}
+
+/// What was taken back of a drain that was aborted, and what could not be.
+pub fn taken_back(report: &UndoReport, width: Option<usize>) -> Vec<Line> {
+    let cancelled = report.vms.iter().filter(|row| row.outcome == UndoOutcome::Cancels).count();
+    let mut parts = Vec::new();
+    if cancelled > 0 {
+        parts.push(format!("{} cancelled", plural(cancelled, "evacuation", "evacuations")));
+    }
+    if report.cordon == CordonOutcome::Lifts {
+        parts.push("cordon lifted".to_owned());
+    }
+    let mut lines = Vec::new();
+    if !parts.is_empty() {
+        let text = format!("taken back: {}", parts.join(", "));
+        lines.push(Line::plain("  ").and(Line::marked(Mark::Goes)).with(Label::Plain, text));
+    }
+    if let (CordonOutcome::Stays, Some(because)) = (report.cordon, &report.cordon_because) {
+        let text = format!("the cordon stays: {because}");
+        lines.push(Line::plain("  ").and(Line::marked(Mark::Waits)).with(Label::Plain, text));
+    }
+    lines.extend(remaining(report, UndoOutcome::Blocks, width));
+    lines
 }
 
 fn warning(text: &str) -> Line {

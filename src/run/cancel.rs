@@ -10,13 +10,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::clock::Clock;
 use super::drain::World;
+use super::perform::undo_step;
 use super::rights;
 use super::session::{Session, undo_reporters};
 use super::start::{api_error, no_such_node, open, server_info, stopped};
 use super::terminal::Terminal;
-use crate::answer::{RawAnswer, UndoAnswer, classify_undo};
+use crate::answer::UndoAnswer;
 use crate::cli;
-use crate::cluster::{ApiProblem, Connection, ProblemKind, Requests, Right, missing_rights};
+use crate::cluster::{ApiProblem, Connection, Requests, Right, missing_rights};
 use crate::error::{CliError, ErrorKind};
 use crate::event::EventKind;
 use crate::exit::ExitCode;
@@ -161,8 +162,7 @@ async fn look(requests: &Requests, nodes: &[String]) -> Result<Index, (&'static 
     Ok(index)
 }
 
-/// The rights that it needs. Of the path `evacuate/cancel` the API server looks at the first part only, and so does virt-api
-/// (seen on 1.7.0, whose own roles name the whole path, which allows nobody anything). A VM that is marked may have a migration by the time that its mark is off.
+/// The rights that it needs. A VM that is marked may have a migration by the time that its mark is off.
 fn needed(undos: &[Undo], index: &Index) -> Vec<Right> {
     let steps: Vec<Step> = undos.iter().flat_map(|undo| undo.planned(index)).collect();
     let namespaces = |marks_only: bool| {
@@ -173,12 +173,10 @@ fn needed(undos: &[Undo], index: &Index) -> Vec<Right> {
         })
     };
     let mut rights = Vec::new();
-    let unmark = Right::new("update", "subresources.kubevirt.io", "virtualmachineinstances").on("evacuate");
-    rights::within(&mut rights, unmark, namespaces(true));
-    for verb in ["delete", "get"] {
-        let migrations = Right::new(verb, "kubevirt.io", "virtualmachineinstancemigrations");
-        rights::within(&mut rights, migrations, namespaces(false));
-    }
+    rights::to_undo(&mut rights, namespaces(true), namespaces(false));
+    // What is ending is looked at one by one.
+    let migrations = Right::new("get", "kubevirt.io", "virtualmachineinstancemigrations");
+    rights::within(&mut rights, migrations, namespaces(false));
     if steps.iter().any(|step| matches!(step, Step::Uncordon { .. })) {
         rights.push(Right::new("patch", "", "nodes"));
     }
@@ -200,7 +198,7 @@ async fn rounds(requests: &Requests, undos: &mut [Undo], index: &mut Index, sess
             return End::Ran;
         }
         let mut answers = futures::stream::iter(&steps)
-            .map(|step| async move { (step, send(requests, step, false).await) })
+            .map(|step| async move { (step, undo_step(requests, step, false).await) })
             .buffer_unordered(PARALLEL);
         while let Ok(Some((step, answer))) = timeout_at(deadline, answers.next()).await {
             tell(step, &answer, session);
@@ -258,7 +256,7 @@ async fn wait(requests: &Requests, ending: &[Key], deadline: Instant) {
 /// Asks the server about each step, without effect.
 async fn probe(requests: &Requests, undos: &mut [Undo], index: &Index, session: &mut Session) {
     let steps: Vec<Step> = undos.iter().flat_map(|undo| undo.planned(index)).collect();
-    let answers = join_all(steps.iter().map(|step| send(requests, step, true))).await;
+    let answers = join_all(steps.iter().map(|step| undo_step(requests, step, true))).await;
     let text = format!("the API server was asked about {} steps, without effect", steps.len());
     session.emit(EventKind::Noted { warning: false, text });
     for (step, answer) in steps.iter().zip(&answers) {
@@ -271,37 +269,12 @@ async fn probe(requests: &Requests, undos: &mut [Undo], index: &Index, session: 
     }
 }
 
-async fn send(requests: &Requests, step: &Step, dry_run: bool) -> UndoAnswer {
-    match step {
-        Step::Unmark { node, vmi } => classify_undo(&requests.cancel_evacuation(vmi, node, dry_run).await),
-        Step::Delete { migration, uid, .. } => classify_undo(&requests.delete_migration(migration, uid, dry_run).await),
-        Step::Uncordon { node, resource_version } => {
-            match requests.uncordon(node, Some(resource_version), dry_run).await {
-                Ok(_) => UndoAnswer::Done,
-                Err(problem) => classify_problem(problem),
-            }
-        }
-    }
-}
-
-/// A patch that failed, in the words of an answer.
-fn classify_problem(problem: ApiProblem) -> UndoAnswer {
-    if problem.kind == ProblemKind::NotFound {
-        return UndoAnswer::Gone;
-    }
-    classify_undo(&RawAnswer { code: problem.code, text: problem.message, ..RawAnswer::default() })
-}
-
 /// What was done, told once.
 fn tell(step: &Step, answer: &UndoAnswer, session: &mut Session) {
     if *answer != UndoAnswer::Done {
         return;
     }
-    session.emit(match step.clone() {
-        Step::Unmark { node, vmi } => EventKind::EvacuationCancelled { node, vm: vmi },
-        Step::Delete { node, migration, .. } => EventKind::MigrationDeleted { node, migration },
-        Step::Uncordon { node, .. } => EventKind::NodeUncordoned { node },
-    });
+    session.emit(step.clone().done());
 }
 
 fn words(step: &Step) -> String {

@@ -25,7 +25,8 @@ use crate::plan::consent::{Consent, ConsentOptions, Decision, Question, RestartS
 use crate::plan::{self, Plan, PlanOptions, build, would_exit};
 use crate::report::question as ask;
 use crate::report::style::page;
-use crate::settings::{self, DrainOptions, DryRun, Invocation, Targets};
+use crate::settings::{self, DrainOptions, DryRun, Invocation, OnAbort, Targets};
+use crate::undo;
 
 /// Evictions and restarts in flight at a time (design §8).
 const MAX_IN_FLIGHT: usize = 32;
@@ -156,7 +157,9 @@ async fn prepare(
     if let Some(error) = missing.error {
         return Err(error);
     }
-    for text in &plan.warnings {
+    let moves = plan.nodes.iter().flat_map(|n| &n.vms).any(|vm| vm.row.marked || vm.action.may_mark());
+    let limits = undo::limits(&index).filter(|_| moves && options.on_abort == OnAbort::Cancel);
+    for text in plan.warnings.iter().chain(&limits) {
         session.emit(EventKind::Noted { warning: true, text: text.clone() });
     }
     Ok(Prepared { index, watches, plan, plan_options })
@@ -372,6 +375,7 @@ async fn run_machine(
         grace_period: options.grace_period,
         parallel: options.parallel.get(),
         max_in_flight: MAX_IN_FLIGHT,
+        undo_on_abort: options.on_abort == OnAbort::Cancel,
     };
     let planner = Planner { options: plan_options, consent };
     let started_at = session.clock.started_at();

@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
-use crate::answer::{EvictionAnswer, RestartAnswer, classify_eviction, classify_restart};
+use crate::answer::{
+    EvictionAnswer, RawAnswer, RestartAnswer, UndoAnswer, classify_eviction, classify_restart, classify_undo,
+};
 use crate::cluster::{ApiProblem, Connection, ProblemKind, Requests};
 use crate::facts::NodeFacts;
 use crate::machine::{Cordoned, Effect, EffectKind, Failure, Reply, RequestId};
+use crate::undo::Step;
 
 /// Sends requests over one connection; renews its credentials when they are refused.
 #[derive(Clone)]
@@ -59,6 +62,7 @@ impl Performer {
             EffectKind::ReadVmi { vmi } => Reply::Vmi(found(requests.get_vmi(vmi).await)),
             EffectKind::ReadKubeVirt { key } => Reply::KubeVirt(found(requests.get_kubevirt(key).await)),
             EffectKind::ReadPod { pod } => Reply::Pod(found(requests.get_pod(&pod.key()).await)),
+            EffectKind::Undo { step } => Reply::Undo(undo_step(requests, step, false).await),
             EffectKind::RelistPods { node } => Reply::Pods(requests.list_pods_on(node).await.map_err(failure)),
         }
     }
@@ -81,6 +85,28 @@ pub(super) async fn perform(performer: Performer, effect: Effect) -> (RequestId,
         reply = performer.send(&effect.kind).await;
     }
     (effect.id, reply)
+}
+
+/// Sends a step of an undo.
+pub(super) async fn undo_step(requests: &Requests, step: &Step, dry_run: bool) -> UndoAnswer {
+    match step {
+        Step::Unmark { node, vmi } => classify_undo(&requests.cancel_evacuation(vmi, node, dry_run).await),
+        Step::Delete { migration, uid, .. } => classify_undo(&requests.delete_migration(migration, uid, dry_run).await),
+        Step::Uncordon { node, resource_version } => {
+            match requests.uncordon(node, Some(resource_version), dry_run).await {
+                Ok(_) => UndoAnswer::Done,
+                Err(problem) => classify_problem(problem),
+            }
+        }
+    }
+}
+
+/// A patch that failed, in the words of an answer.
+fn classify_problem(problem: ApiProblem) -> UndoAnswer {
+    if problem.kind == ProblemKind::NotFound {
+        return UndoAnswer::Gone;
+    }
+    classify_undo(&RawAnswer { code: problem.code, text: problem.message, ..RawAnswer::default() })
 }
 
 /// Builds the client again with fresh credentials, for the watches too.
@@ -106,7 +132,8 @@ fn is_unauthorized(reply: &Reply) -> bool {
         | Reply::Pod(_)
         | Reply::Pods(_)
         | Reply::Eviction(_)
-        | Reply::Restart(_) => false,
+        | Reply::Restart(_)
+        | Reply::Undo(_) => false,
     }
 }
 

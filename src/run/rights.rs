@@ -7,7 +7,8 @@ use crate::cluster::{ApiProblem, Missing, Requests, Right, missing_rights};
 use crate::error::{CliError, ErrorKind};
 use crate::facts::{Index, KubeVirtState};
 use crate::plan::{Plan, PodAction, VmAction};
-use crate::settings::DrainOptions;
+use crate::settings::{DrainOptions, OnAbort};
+use crate::undo;
 
 /// What came of the check.
 #[derive(Debug, Default)]
@@ -59,16 +60,7 @@ fn needed(plan: &Plan, options: &DrainOptions, index: &Index) -> Vec<Right> {
         let vms = plan.nodes.iter().flat_map(|n| &n.vms).filter(move |v| wanted(v.action));
         vms.map(|v| v.vmi.namespace.clone())
     };
-    let evicted = |a| {
-        matches!(
-            a,
-            VmAction::Migrate
-                | VmAction::ShutDown
-                | VmAction::AwaitOwner
-                | VmAction::AwaitCondition
-                | VmAction::AwaitMigration
-        )
-    };
+    let evicted = |a: VmAction| a.may_mark() || a == VmAction::ShutDown;
     let acted_on = |a| !matches!(a, VmAction::Leave | VmAction::AwaitGone);
     let restarted = |a| a == VmAction::Restart;
     within(&mut rights, Right::new("create", "", "pods").on("eviction"), pods(PodAction::Evict).chain(vms(evicted)));
@@ -78,10 +70,31 @@ fn needed(plan: &Plan, options: &DrainOptions, index: &Index) -> Vec<Right> {
     within(&mut rights, Right::new("get", "kubevirt.io", "virtualmachineinstances"), vms(acted_on));
     let restart = Right::new("update", "subresources.kubevirt.io", "virtualmachines").on("restart");
     within(&mut rights, restart, vms(restarted));
+    if options.on_abort == OnAbort::Cancel && !undo::is_too_old(index) {
+        // Whatever may be marked when the drain is aborted: now, or by one of its evictions.
+        let marked = || {
+            let vms = plan.nodes.iter().flat_map(|n| &n.vms).filter(|v| v.row.marked || v.action.may_mark());
+            vms.map(|v| v.vmi.namespace.clone())
+        };
+        to_undo(&mut rights, marked(), marked());
+    }
     if let (KubeVirtState::One(cr), true) = (index.kubevirt(), vms(restarted).next().is_some()) {
         rights.push(Right::new("get", "kubevirt.io", "kubevirts").within([cr.key.namespace.clone()]));
     }
     rights
+}
+
+/// Adds what taking back evacuations needs: marks in these namespaces, migrations in those. Of the path `evacuate/cancel` the
+/// API server looks at the first part only, and so does virt-api (seen on 1.7.0, whose own roles name the whole path, which
+/// allows nobody anything).
+pub(super) fn to_undo(
+    rights: &mut Vec<Right>,
+    marks: impl Iterator<Item = String>,
+    migrations: impl Iterator<Item = String>,
+) {
+    let unmark = Right::new("update", "subresources.kubevirt.io", "virtualmachineinstances").on("evacuate");
+    within(rights, unmark, marks);
+    within(rights, Right::new("delete", "kubevirt.io", "virtualmachineinstancemigrations"), migrations);
 }
 
 /// Adds a right in these namespaces, if there are any.

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::answer::UndoAnswer;
+use crate::event::EventKind;
 use crate::facts::{FIELD_MANAGER, Index, Key, KubeVirtState, MigrationFacts, NodeFacts, VmiFacts, VmiOwner};
 use crate::outcome::OwnerRef;
 
@@ -54,6 +55,15 @@ pub enum Step {
 }
 
 impl Step {
+    /// What is told once it is done.
+    pub fn done(self) -> EventKind {
+        match self {
+            Self::Unmark { node, vmi } => EventKind::EvacuationCancelled { node, vm: vmi },
+            Self::Delete { node, migration, .. } => EventKind::MigrationDeleted { node, migration },
+            Self::Uncordon { node, .. } => EventKind::NodeUncordoned { node },
+        }
+    }
+
     /// The node that it belongs to.
     pub fn node(&self) -> &str {
         match self {
@@ -341,6 +351,20 @@ impl Undo {
 
 fn uncordon_step(node: &NodeFacts) -> Step {
     Step::Uncordon { node: node.name.clone(), resource_version: node.resource_version.clone() }
+}
+
+/// True where the release of KubeVirt is known to have no call that takes a mark off.
+pub fn is_too_old(index: &Index) -> bool {
+    old_release(index).is_some()
+}
+
+/// What cannot be taken back of a drain, said before it begins.
+pub fn limits(index: &Index) -> Option<String> {
+    let version = old_release(index)?;
+    Some(format!(
+        "KubeVirt {version} cannot take an evacuation mark off (1.7 can): VMs that are marked when this drain is aborted go on \
+         migrating, and the node stays cordoned"
+    ))
 }
 
 /// The version of KubeVirt, where it is known and older than 1.7, which brought evacuate/cancel.

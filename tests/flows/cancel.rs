@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{Outcome, cancel, drain, secs};
 
 /// Three nodes; three VMs on node-0 that migrate and never get there, and some pods.
-fn cluster(profile: Profile) -> Sim {
+pub(super) fn cluster(profile: Profile) -> Sim {
     let options =
         Options { kubevirt: Some(profile), eviction_strategy: Some("LiveMigrate".to_owned()), ..Options::default() };
     let world = Sim::new(options).world().nodes(3).on("node-0");
@@ -26,23 +26,23 @@ async fn drained(profile: Profile) -> Sim {
     sim
 }
 
-fn marks(sim: &Sim) -> Vec<String> {
+pub(super) fn marks(sim: &Sim) -> Vec<String> {
     let vmis = sim.list("VirtualMachineInstance");
     let marked = vmis.iter().filter(|v| v.has("/status/evacuationNodeName"));
     marked.map(|v| format!("{} {}", v.name(), v.text("/status/evacuationNodeName"))).collect()
 }
 
-fn unfinished(sim: &Sim) -> Vec<String> {
+pub(super) fn unfinished(sim: &Sim) -> Vec<String> {
     let migrations = sim.list("VirtualMachineInstanceMigration");
     let open = migrations.iter().filter(|m| !matches!(m.text("/status/phase"), "Succeeded" | "Failed"));
     open.map(|m| m.name().to_owned()).collect()
 }
 
-fn cordoned(sim: &Sim, node: &str) -> bool {
+pub(super) fn cordoned(sim: &Sim, node: &str) -> bool {
     sim.get("Node", "", node).is_some_and(|n| n.flag("/spec/unschedulable"))
 }
 
-fn nothing_is_left(sim: &Sim, run: &Outcome) {
+pub(super) fn nothing_is_left(sim: &Sim, run: &Outcome) {
     assert_eq!(marks(sim), Vec::<String>::new(), "{run}");
     assert_eq!(unfinished(sim), Vec::<String>::new(), "{run}");
     for vm in ["hang-1", "hang-2", "hang-3"] {

@@ -8,6 +8,7 @@
     reason = "tests: a broken expectation ends the test at once, and what is printed tells which case of a loop it was"
 )]
 
+mod abort;
 mod architecture;
 mod brakes;
 mod budgets;

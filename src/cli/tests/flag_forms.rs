@@ -51,6 +51,7 @@ fn every_own_flag_is_taken() {
     assert_eq!(options.restart_stale, RestartStale::Never);
     assert!(options.allow_vm_down && options.only_if_clear && options.wait_blocked);
     assert_eq!(options.on_abort, OnAbort::Leave);
+    assert_eq!(drained("n1 --on-abort cancel").on_abort, OnAbort::Cancel);
     assert_eq!(options.parallel.get(), 3);
     let shown = output("n1 --no-input -o yaml --events-file e.jsonl -q --color=never -v 6");
     let expected = OutputOptions {
@@ -350,12 +351,6 @@ fn a_flag_without_its_value_is_refused() {
     assert_refused("n1 --context", &["`--context` needs a value"]);
     assert_refused("--context --dry-run n1", &["`--context` needs a value"]);
     assert_refused("n1 --on-abort", &["`--on-abort` needs a value", "leave, cancel"]);
-}
-
-#[test]
-fn cancelling_at_the_end_comes_later() {
-    assert_refused("n1 n2 --on-abort=cancel", &["later release", "`kubectl safe-drain cancel n1 n2`"]);
-    assert_refused("-l a=b --on-abort cancel", &["`kubectl safe-drain cancel NODE...`"]);
 }
 
 #[test]

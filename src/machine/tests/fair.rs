@@ -379,14 +379,14 @@ impl Fair {
         match &effect.kind {
             EffectKind::Cordon { node, .. } | EffectKind::CordonFresh { node } => {
                 if self.unkind > 27 && self.is_unkind() {
-                    return Reply::Cordon(Err([Failure::Conflict, Failure::Passing("t".into())]
-                        [usize::from(self.random(2) == 0)]
-                    .clone()));
+                    let failures = [Failure::Conflict, Failure::Passing("t".into())];
+                    return Reply::Cordon(Err(failures[usize::from(self.random(2) == 0)].clone()));
                 }
                 let facts = self.rig.machine.core.index.node(node).unwrap().clone();
                 let wrote = !facts.unschedulable;
                 Reply::Cordon(Ok(Cordoned { facts: facts.cordoned(), wrote }))
             }
+            EffectKind::Undo { .. } => Reply::Undo(UndoAnswer::Done),
             EffectKind::Uncordon { node } => unreachable!("nothing is refused for good, but {node} is uncordoned"),
             EffectKind::ReadKubeVirt { .. } if self.is_unkind() => Reply::KubeVirt(Err(Failure::Passing("t".into()))),
             EffectKind::ReadKubeVirt { .. } => Reply::KubeVirt(Ok(kubevirt(Some(Strategy::LiveMigrateIfPossible)))),

@@ -23,7 +23,7 @@ mod waiting;
 use std::time::Duration;
 
 use super::{Cordoned, Effect, EffectKind, Failure, Input, Machine, MachineOptions, Planner, Reply};
-use crate::answer::{EvictionAnswer, RestartAnswer};
+use crate::answer::{EvictionAnswer, RestartAnswer, UndoAnswer};
 use crate::event::{DrainEvent, EventKind};
 use crate::exit::ExitCode;
 use crate::facts::testing::{World, now};
@@ -62,6 +62,7 @@ impl Setup {
                 grace_period: None,
                 parallel: 1,
                 max_in_flight: 32,
+                undo_on_abort: false,
             },
         }
     }
@@ -134,8 +135,11 @@ impl Rig {
         self.effects().iter().filter_map(evicted).collect()
     }
 
+    /// Starts it, once.
     pub(super) fn start(&mut self) {
-        self.machine.start(self.now);
+        if self.sent.is_empty() {
+            self.machine.start(self.now);
+        }
     }
 
     /// Starts, and all cordons are set.

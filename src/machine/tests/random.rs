@@ -112,4 +112,26 @@ proptest! {
             prop_assert!(report.pods.iter().all(|p| p.outcome != PodOutcome::Waits));
         }
     }
+
+    #[test]
+    fn an_aborted_run_only_takes_back(
+        seed in any::<u64>(),
+        apps in prop::collection::vec((1u8..8, 1u8..4), 0..3),
+        vms in prop::collection::vec(kind(), 0..8),
+        steps in 1usize..300,
+    ) {
+        let mut fair = Fair::new(seed, &apps, &vms, |s| s.machine.undo_on_abort = true);
+        fair.run(steps);
+        if fair.rig.machine.ended().is_some() {
+            return Ok(());
+        }
+        let (sent, at) = (fair.rig.sent.len(), fair.rig.now);
+        fair.rig.input(Input::Stop(StopReason::Interrupt));
+        fair.run(20_000);
+        prop_assert_eq!(fair.rig.machine.ended(), Some(ExitCode::Interrupted), "{}", fair.story());
+        prop_assert!(fair.rig.now <= at + secs(10), "{:?} after {:?}", fair.rig.now, at);
+        for (_, kind) in &fair.rig.sent[sent..] {
+            prop_assert!(matches!(kind, EffectKind::Undo { .. }), "{:?}\n{}", kind, fair.story());
+        }
+    }
 }

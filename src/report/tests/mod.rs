@@ -180,6 +180,7 @@ pub(super) fn report(verdict: Verdict, exit_code: u8, vms: Vec<VmRow>, pods: Vec
         counts: Counts::of(&vms, &pods),
         vms,
         pods,
+        undo: None,
         warnings: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use safe_drain::settings::DrainOptions;
+use safe_drain::settings::{DrainOptions, OnAbort};
 use safe_drain_sim::Json;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn always(run: &Outcome, options: &DrainOptions) {
     for node in run.document.list("/nodes") {
         node_is_consistent(run, node, options);
     }
-    never_touched(run);
+    never_touched(run, options);
     in_time(run, options);
     events(run);
 }
@@ -105,14 +105,16 @@ fn node_is_consistent(run: &Outcome, node: &Value, options: &DrainOptions) {
 }
 
 /// Launchers and VMIs are never deleted, hotplug and daemon pods never evicted, no pod accepted twice.
-fn never_touched(run: &Outcome) {
+fn never_touched(run: &Outcome, options: &DrainOptions) {
+    let undoes = options.on_abort == OnAbort::Cancel;
     let mut accepted: BTreeMap<String, usize> = BTreeMap::new();
     for r in &run.requests {
         let name = r.path.trim_end_matches("/eviction").rsplit('/').next().unwrap_or_default();
         let bad = (r.method == "DELETE"
             && (r.path.contains("virt-launcher") || r.path.contains("virtualmachineinstances")))
             || (r.method == "POST" && name.starts_with("hp-"))
-            || (r.method == "PUT" && !r.path.ends_with("/restart"));
+            || (r.method == "PUT" && !(r.path.ends_with("/restart") || undoes && r.path.ends_with("/evacuate/cancel")))
+            || (r.method == "DELETE" && !undoes && r.path.contains("virtualmachineinstancemigrations"));
         if bad {
             run.fail(&format!("must never be sent: {} {}", r.method, r.path));
         }
@@ -136,11 +138,12 @@ fn never_touched(run: &Outcome) {
     }
 }
 
-/// A node has its time, and two seconds to end.
+/// A node has its time, and two seconds to end; ten more where an aborted drain is undone.
 fn in_time(run: &Outcome, options: &DrainOptions) {
     let nodes = u32::try_from(run.document.list("/nodes").len().max(1)).unwrap_or(1);
     let Some(first) = run.first_write() else { return };
-    let limit = first + (options.timeout + secs(2)) * nodes;
+    let undoing = if options.on_abort == OnAbort::Cancel { secs(10) } else { secs(0) };
+    let limit = first + (options.timeout + undoing + secs(2)) * nodes;
     if run.ended > limit {
         run.fail(&format!("it ended at {:?}, allowed was {limit:?}", run.ended));
     }
