@@ -18,6 +18,7 @@ mod consent;
 mod harness;
 mod nodes;
 mod plain;
+mod random;
 mod rights;
 mod scenarios;
 mod signals;

@@ -90,6 +90,15 @@ impl Real {
         client.request::<Value>(request).await.expect("a VMI to change");
     }
 
+    /// Asks for the start of a VM; false while it cannot be started.
+    pub async fn start(&self, ns: &str, vm: &str) -> bool {
+        let path = format!("/apis/subresources.kubevirt.io/v1/namespaces/{ns}/virtualmachines/{vm}/start");
+        // An empty answer, and the default Accept would be refused.
+        let request = Request::put(path).header("Accept", "*/*").header("Content-Type", "application/json");
+        let request = request.body(kube::client::Body::from(b"{}".to_vec())).expect("a path");
+        self.admin.send(request).await.expect("an answer").status().is_success()
+    }
+
     /// One object.
     pub async fn get(&self, kind: &str, ns: &str, name: &str) -> Option<Value> {
         self.send(Method::GET, &path(kind, ns, name), None).await

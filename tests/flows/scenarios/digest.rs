@@ -26,14 +26,24 @@ impl Digest {
         let mut lines = BTreeMap::new();
         for node in nodes {
             for row in node.list("/vms") {
-                *rows.entry(row_of("VM", row.text("/name"), row)).or_default() += 1;
+                *rows.entry(row_of("VM", of_set(row), row)).or_default() += 1;
             }
             for row in node.list("/pods") {
                 *rows.entry(row_of("pod", workload(row.text("/name")), row)).or_default() += 1;
             }
         }
         if matches!(run.document.text("/kind"), "DrainResult" | "CancelResult") {
+            let sets: Vec<(&str, &str)> = run
+                .rows("vms")
+                .into_iter()
+                .map(|r| (r.text("/name"), of_set(r)))
+                .filter(|(name, set)| name != set)
+                .collect();
             for line in run.stdout.lines() {
+                let mut line = line.to_owned();
+                for (name, set) in &sets {
+                    line = line.replace(&format!("/{name} "), &format!("/{set} "));
+                }
                 let words: Vec<String> = line.split(' ').map(short).collect();
                 *lines.entry(words.join(" ")).or_default() += 1;
             }
@@ -41,6 +51,12 @@ impl Digest {
         let verdicts = nodes.iter().map(|n| format!("{} {}", n.text("/name"), n.text("/verdict"))).collect();
         Self { exit: run.exit, verdicts, rows, lines }
     }
+}
+
+/// A VMI of a replica set has a name by chance: the set's counts.
+fn of_set(row: &Value) -> &str {
+    let set = row.text("/owner/kind") == "VirtualMachineInstanceReplicaSet";
+    row.text(if set { "/owner/name" } else { "/name" })
 }
 
 /// The workload in a pod's name: workloads of scenarios have no dash in theirs.

@@ -9,6 +9,8 @@ mod budgets;
 mod control;
 mod digest;
 mod faults;
+mod migrations;
+mod owners;
 mod pods;
 mod rights;
 mod stage;
@@ -96,6 +98,11 @@ scenarios! { real_beside simulated_beside:
     budgets::budget_waits
     budgets::two_budgets
     faults::throttled
+    migrations::aborted_drain
+    migrations::failing_migration
+    migrations::target_on_the_node
+    owners::owners
+    owners::refused_restart
     pods::bare_pod
     pods::daemon_set
     pods::finalizer
@@ -121,4 +128,5 @@ scenarios! { real_alone simulated_alone:
     faults::api_server_away
     faults::virt_api_away
     faults::webhook_hangs
+    migrations::queued_migrations
 }

@@ -182,9 +182,49 @@ impl Stage {
         self.add(object::pod(self.ns(), name, pod)).await;
     }
 
-    /// A VM.
+    /// A VM; one with run strategy Manual is started.
     pub async fn vm(&self, vm: Vm) {
-        self.add(object::vm(self.ns(), vm)).await;
+        let starts = vm.needs_start();
+        let vm = object::vm(self.ns(), vm);
+        let name = vm.name().to_owned();
+        self.add(vm).await;
+        match &self.venue {
+            Venue::Sim(sim) if starts => {
+                let start = json!([{"action": "Start"}]);
+                drop(
+                    sim.world()
+                        .change("VirtualMachine", self.ns(), &name, |v| v.put("/status/stateChangeRequests", start)),
+                );
+            }
+            Venue::Real(real) if starts => {
+                real.until("its start", secs(30), async || real.start(self.ns(), &name).await).await;
+            }
+            Venue::Sim(_) | Venue::Real(_) => {}
+        }
+    }
+
+    /// Waits until that holds.
+    pub async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        match &self.venue {
+            Venue::Sim(_) => {
+                while !holds().await {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+            Venue::Real(real) => real.until(what, secs(60), holds).await,
+        }
+    }
+
+    /// How many VMs may leave a node at a time. Only a scenario that has the cluster for itself may change it.
+    pub async fn migrations_per_node(&self, n: usize) {
+        match &self.venue {
+            Venue::Sim(sim) => sim.options(|o| o.migrations_per_node = n),
+            Venue::Real(real) => {
+                let patch =
+                    json!({"spec": {"configuration": {"migrations": {"parallelOutboundMigrationsPerNode": n}}}});
+                real.patch("KubeVirt", "kubevirt", "kubevirt", &patch).await;
+            }
+        }
     }
 
     /// The cluster-wide evictionStrategy from here on. Only a scenario that has the cluster for itself may change it.
@@ -301,7 +341,8 @@ async fn is_settled(real: &Real, ns: &str) -> bool {
             && b.int("/status/currentHealthy") == i64::try_from(ready).ok()
     };
     let vmis = real.list("VirtualMachineInstance", ns).await;
-    let wanted = real.list("VirtualMachine", ns).await.len();
+    let runs = |vm: &&Value| vm.text("/spec/runStrategy") != "Halted";
+    let wanted = real.list("VirtualMachine", ns).await.iter().filter(runs).count();
     real.list("PodDisruptionBudget", ns).await.iter().all(counted)
         && vmis.len() >= wanted
         && vmis.iter().all(|v| v.text("/status/phase") == "Running" && v.condition("LiveMigratable").is_some())

@@ -89,6 +89,8 @@ pub async fn run_strategies(s: &Stage) {
     s.vm(Vm::new("always").non_migratable(DISK)).await;
     s.vm(Vm::new("rerun").run_strategy("RerunOnFailure").non_migratable(DISK)).await;
     s.vm(Vm::new("once").run_strategy("Once").non_migratable(DISK)).await;
+    s.vm(Vm::new("manual").run_strategy("Manual").non_migratable(DISK)).await;
+    s.vm(Vm::new("halted").run_strategy("Halted").non_migratable(DISK)).await;
     s.settle().await;
     s.nodes(1).await;
     let run = s.run(s.drain(0).timeout(120)).await;
@@ -97,8 +99,11 @@ pub async fn run_strategies(s: &Stage) {
     run.exits(0);
     run.vm_is("always", "returns", "");
     run.vm_is("rerun", "restarts", "");
+    run.vm_is("manual", "restarts", "");
     run.vm_is("once", "stays-off", "StaysOff");
-    assert!(run.restarts("always").is_empty() && run.launcher_evictions("rerun").is_empty(), "{run}");
+    assert_eq!(run.rows("vms").len(), 4, "a halted VM is on no node\n{run}");
+    let evicted = ["rerun", "manual"].map(|vm| run.launcher_evictions(vm).len());
+    assert_eq!((run.restarts("always").len(), evicted), (0, [0, 0]), "{run}");
 }
 
 pub async fn two_drains(s: &Stage) {

@@ -119,7 +119,8 @@ impl Vm {
         self
     }
 
-    pub(super) fn needs_start(&self) -> bool {
+    /// True for one that only a start request brings up.
+    pub fn needs_start(&self) -> bool {
         self.started && self.run_strategy == "Manual"
     }
 
