@@ -125,7 +125,7 @@ impl NodeRun {
                     row.outcome = VmOutcome::Pending;
                     row.cause = Some(cause);
                     row.waiting_helps = Some(true);
-                    row.because = "its evacuation was cancelled; it runs on here".to_owned();
+                    row.because = "evacuation cancelled; runs on here".to_owned();
                     row.remedy = None;
                 }
                 UndoOutcome::Migrates if stays => {
@@ -133,6 +133,10 @@ impl NodeRun {
                     row.node_after.clone_from(&undone.node);
                     row.because.clone_from(&undone.because);
                     (row.cause, row.waiting_helps, row.remedy) = (None, None, None);
+                }
+                UndoOutcome::Blocks | UndoOutcome::Pending if stays => {
+                    row.because.clone_from(&undone.because);
+                    row.remedy.clone_from(&undone.remedy);
                 }
                 UndoOutcome::Cancels
                 | UndoOutcome::Migrates

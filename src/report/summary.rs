@@ -9,7 +9,7 @@ use super::style::{Label, Line, Mark};
 use super::text::{agree, duration, names, pack, plural, reason_row, span};
 use super::undo::taken_back;
 use crate::exit::ExitCode;
-use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
+use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, UndoVerdict, Verdict, VmOutcome, VmRow};
 
 /// Names that a line shows before it counts the rest.
 const NAMES: usize = 8;
@@ -36,7 +36,7 @@ pub fn summary(s: &Summary<'_>) -> Vec<Line> {
         if began {
             lines.extend(left(node, s.width));
         }
-        lines.extend(node.undo.iter().flat_map(|undo| taken_back(undo, s.width)));
+        lines.extend(node.undo.iter().flat_map(taken_back));
         for rest in [Rest::GoesOn, Rest::MayClear, Rest::CameBack, Rest::Stuck, Rest::Refused] {
             if began || (node.verdict == Verdict::Refused && rest.refuses(node)) {
                 lines.extend(remaining(node, rest, s.width));
@@ -314,7 +314,9 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
         let timeout = undone.iter().any(|n| n.verdict == Verdict::Timeout);
         let longer = if timeout { format!(", with a --timeout above {}", span(s.timeout)) } else { String::new() };
         let again = "the same command again".to_owned();
-        steps.push((again, format!("to go on{longer}{after}; it resumes what has begun")));
+        let nothing_left = undone.iter().all(|n| n.undo.as_ref().is_some_and(|u| u.verdict == UndoVerdict::Undone));
+        let resumes = if nothing_left { "" } else { "; it resumes what has begun" };
+        steps.push((again, format!("to go on{longer}{after}{resumes}")));
         steps.extend(give_up(&undone));
     }
     let mut lines = Vec::new();
@@ -348,7 +350,9 @@ fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
 /// How to give up on nodes that are not drained. The command finds out by itself whose a cordon is.
 fn give_up(undone: &[&NodeReport]) -> Option<Step> {
     let is_marked = |n: &NodeReport| n.vms.iter().any(|v| v.marked);
-    let nodes = node_names_of(undone, |n| n.cordoned_now || is_marked(n))?;
+    // What an undo in this run could not do, another cannot either.
+    let in_vain = |n: &NodeReport| n.undo.as_ref().is_some_and(|u| u.verdict == UndoVerdict::Blocked);
+    let nodes = node_names_of(undone, |n| (n.cordoned_now || is_marked(n)) && !in_vain(n))?;
     let why = match (undone.iter().any(|n| is_marked(n)), undone.iter().any(|n| n.cordoned_before && n.cordoned_now)) {
         (true, false) => "to give up: cancels evacuations (an uncordon would not), lifts the cordon",
         (true, true) => {

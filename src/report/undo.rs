@@ -184,8 +184,9 @@ fn remaining(report: &UndoReport, outcome: UndoOutcome, width: Option<usize>) ->
     lines
 }
 
-/// What was taken back of a drain that was aborted, and what could not be.
-pub fn taken_back(report: &UndoReport, width: Option<usize>) -> Vec<Line> {
+/// What was taken back of a drain that was aborted, and what becomes of the cordon. VMs that could not be had back say so in
+/// their rows.
+pub fn taken_back(report: &UndoReport) -> Vec<Line> {
     let cancelled = report.vms.iter().filter(|row| row.outcome == UndoOutcome::Cancels).count();
     let mut parts = Vec::new();
     if cancelled > 0 {
@@ -203,7 +204,6 @@ pub fn taken_back(report: &UndoReport, width: Option<usize>) -> Vec<Line> {
         let text = format!("the cordon stays: {because}");
         lines.push(Line::plain("  ").and(Line::marked(Mark::Waits)).with(Label::Plain, text));
     }
-    lines.extend(remaining(report, UndoOutcome::Blocks, width));
     lines
 }
 

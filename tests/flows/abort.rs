@@ -30,7 +30,7 @@ fn is_undone(sim: &Sim, run: &Outcome) {
     for vm in ["hang-1", "hang-2", "hang-3"] {
         let row = run.vm(vm);
         assert_eq!((row.text("/outcome"), row.flag("/marked")), ("pending", false), "{run}");
-        assert_eq!(row.text("/because"), "its evacuation was cancelled; it runs on here");
+        assert_eq!(row.text("/because"), "evacuation cancelled; runs on here");
     }
     run.prints("node/node-0 uncordoned\n").prints("virtualmachineinstance.kubevirt.io/hang-1 evacuation cancelled\n");
     run.says("taken back: 3 evacuations cancelled, cordon lifted").says("it is not cordoned");
