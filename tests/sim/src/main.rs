@@ -58,7 +58,7 @@ struct Cluster {
     /// Divides all delays of the cluster
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
-    /// KubeVirt release: 1.2, 1.4, 1.5, 1.6.0, 1.6, 1.7, 1.8, 1.9
+    /// KubeVirt release: 1.0 to 1.9, 1.3.0 or 1.6.0
     #[arg(long, default_value = "1.7")]
     kubevirt: String,
     /// Number of pods, where the scenario has one

@@ -3,10 +3,17 @@
 use std::time::Duration;
 
 /// Which KubeVirt release is played: what its webhook answers, whether it keeps budgets, which subresources it has.
+///
+/// A minor release stands for all of its patches, but for two whose first patch behaves otherwise: `V1_3_0` (evictions of
+/// completed launchers are not passed on) and `V1_6_0` (hot-plug pods are not guarded).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[allow(missing_docs, reason = "the names are releases")]
 pub enum Profile {
+    V1_0,
+    V1_1,
     V1_2,
+    V1_3_0,
+    V1_3,
     V1_4,
     V1_5,
     V1_6_0,
@@ -17,10 +24,30 @@ pub enum Profile {
 }
 
 impl Profile {
+    /// All of them, oldest first.
+    pub const ALL: [Self; 12] = [
+        Self::V1_0,
+        Self::V1_1,
+        Self::V1_2,
+        Self::V1_3_0,
+        Self::V1_3,
+        Self::V1_4,
+        Self::V1_5,
+        Self::V1_6_0,
+        Self::V1_6,
+        Self::V1_7,
+        Self::V1_8,
+        Self::V1_9,
+    ];
+
     /// The version that the KubeVirt object reports.
     pub fn version(self) -> &'static str {
         match self {
+            Self::V1_0 => "v1.0.0",
+            Self::V1_1 => "v1.1.1",
             Self::V1_2 => "v1.2.2",
+            Self::V1_3_0 => "v1.3.0",
+            Self::V1_3 => "v1.3.1",
             Self::V1_4 => "v1.4.1",
             Self::V1_5 => "v1.5.3",
             Self::V1_6_0 => "v1.6.0",
@@ -33,17 +60,50 @@ impl Profile {
 
     /// Reads `1.7`, `v1.6.0` and the like.
     pub fn parse(text: &str) -> Option<Self> {
-        Some(match text.trim_start_matches('v') {
-            "1.2" => Self::V1_2,
-            "1.3" | "1.4" => Self::V1_4,
-            "1.5" => Self::V1_5,
-            "1.6.0" => Self::V1_6_0,
-            "1.6" => Self::V1_6,
-            "1.7" => Self::V1_7,
-            "1.8" => Self::V1_8,
-            "1.9" => Self::V1_9,
-            _ => return None,
-        })
+        let text = text.trim_start_matches('v');
+        let minor = |p: &Self| p.version().rsplit_once('.').is_some_and(|(minor, _)| minor == format!("v{text}"));
+        let exact = Self::ALL.into_iter().find(|p| p.version().trim_start_matches('v') == text);
+        exact.or_else(|| Self::ALL.into_iter().rfind(minor))
+    }
+
+    /// Whether new VMIs are given the cluster's evictionStrategy for good; else they follow the cluster's as it is.
+    pub fn stamps_strategy(self) -> bool {
+        self > Self::V1_0
+    }
+
+    /// Whether the webhook itself refuses the eviction that makes it mark a VMI; else only the VMI's budget does.
+    pub fn refuses_when_it_marks(self) -> bool {
+        self >= Self::V1_3_0
+    }
+
+    /// Whether it refuses further evictions of a marked VMI's launchers; else they are left to the VMI's budget.
+    pub fn refuses_marked(self) -> bool {
+        self >= Self::V1_5
+    }
+
+    /// Whether evictions of completed launchers are passed on.
+    pub fn passes_completed(self) -> bool {
+        self >= Self::V1_3
+    }
+
+    /// Whether a dry run is known by the eviction's body; else by the query only.
+    pub fn reads_dry_run_of_body(self) -> bool {
+        self >= Self::V1_4
+    }
+
+    /// Whether each eviction of the cluster is reviewed, and passes where virt-api does not answer.
+    pub fn fails_open(self) -> bool {
+        self <= Self::V1_4
+    }
+
+    /// Whether it keeps a budget for each VMI that is to migrate.
+    pub fn keeps_budgets(self) -> bool {
+        self <= Self::V1_5
+    }
+
+    /// Whether evictions of hot-plug pods are refused.
+    pub fn guards_hotplug(self) -> bool {
+        self >= Self::V1_6
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use safe_drain_sim::{Json, Options, Profile, Rule, Sim, VirtApi, Vm, World};
+use safe_drain_sim::{Json, Options, Profile, Rule, Sim, Vm, World};
 use serde_json::{Value, json};
 use support::{call, cordon, evict, evict_with, launchers, restart, send, sleep};
 
@@ -42,53 +42,6 @@ fn migrations(sim: &Sim, vmi: &str) -> Vec<Value> {
         sim.list("VirtualMachineInstanceMigration").into_iter().filter(|m| m.text("/spec/vmiName") == vmi).collect();
     all.sort_by_key(|m| m.text("/metadata/creationTimestamp").to_owned());
     all
-}
-
-#[tokio::test(start_paused = true)]
-async fn answers_per_release() {
-    let budget = "Cannot evict pod as it would violate the pod's disruption budget.";
-    for (profile, first, second) in [
-        (Profile::V1_2, budget, budget),
-        (Profile::V1_4, "Eviction triggered evacuation", budget),
-        (Profile::V1_5, "Eviction triggered evacuation", "Evacuation in progress"),
-        (Profile::V1_6_0, "Eviction triggered evacuation", "Evacuation in progress"),
-        (Profile::V1_9, "Eviction triggered evacuation", "Evacuation in progress"),
-    ] {
-        let sim = world(profile)
-            .vm(NS, Vm::new("ext").eviction_strategy("External"))
-            .vm(NS, Vm::new("db").non_migratable(DISK))
-            .hotplug(NS, "ext", "hp-volume-1")
-            .done();
-        let own: Vec<Value> = sim.list("PodDisruptionBudget");
-        assert_eq!(own.len(), if profile <= Profile::V1_5 { 2 } else { 0 }, "{profile:?}");
-        sleep(0.1).await;
-        for text in [first, second] {
-            let got = evict_vm(&sim, "ext").await;
-            assert!(got.status == 429 && got.message().contains(text), "{profile:?}: {}", got.text);
-        }
-        assert_eq!(vmi(&sim, "ext").text("/status/evacuationNodeName"), "node-0");
-        let never = evict_vm(&sim, "db").await;
-        assert!(
-            never.message().ends_with("VMI db is configured with an eviction strategy but is not live-migratable"),
-            "{profile:?}"
-        );
-        let hotplug = evict(&sim, NS, "hp-volume-1").await;
-        assert_eq!(hotplug.status, if profile >= Profile::V1_6 { 429 } else { 201 }, "{profile:?}");
-        sim.virt_api(VirtApi::NoEndpoints);
-        let down = evict_vm(&sim, "db").await;
-        if profile <= Profile::V1_4 {
-            assert_eq!(down.status, 429, "fails open: only the budget is left");
-        } else {
-            assert_eq!(down.status, 500);
-            assert!(down.message().ends_with("no endpoints available for service \"virt-api\""), "{}", down.message());
-        }
-        sim.virt_api(VirtApi::Hang);
-        let before = sim.elapsed();
-        let hang = evict_vm(&sim, "db").await;
-        if profile > Profile::V1_4 {
-            assert_eq!((hang.status, sim.elapsed().saturating_sub(before).as_secs()), (500, 10));
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]

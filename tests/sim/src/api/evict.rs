@@ -10,7 +10,7 @@ use super::route::Request;
 use super::webhook::{self, Verdict};
 use super::write::{preconditions, terminating};
 use crate::cluster::Cluster;
-use crate::controllers::disruption;
+use crate::controllers::{disruption, hotplug};
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
 
@@ -96,6 +96,7 @@ fn evict(cluster: &mut Cluster, request: &Request, body: &Value) -> Answer {
         );
     });
     cluster.delete(&key, options.int("/gracePeriodSeconds"));
+    hotplug::pulled(cluster, &pod);
     success(201)
 }
 

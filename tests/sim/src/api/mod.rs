@@ -75,7 +75,9 @@ async fn serve(shared: &Arc<Shared>, request: Request) -> io::Result<Response<Si
     let (index, latency, then) = shared.with(|c| {
         c.requests.push(Recorded::arrived(c.elapsed(), &request));
         let full = format!("{}?{}", request.path, request.query_text());
-        (c.requests.len() - 1, c.opts.latency, fault::meet(c, &request.method, &full))
+        let evicts = request.method == "POST" && request.subresource == "eviction";
+        let held_up = if evicts { webhook::held_up(c) } else { std::time::Duration::ZERO };
+        (c.requests.len() - 1, c.opts.latency + held_up, fault::meet(c, &request.method, &full))
     });
     if !latency.is_zero() {
         tokio::time::sleep(latency).await;

@@ -39,9 +39,9 @@ fn deny(webhook: &str, text: &str) -> Verdict {
 /// Reviews an eviction.
 pub(super) fn review(cluster: &mut Cluster, ns: &str, name: &str, dry_query: bool, dry_body: bool) -> Verdict {
     let Some(profile) = cluster.opts.kubevirt else { return Verdict::Allow };
-    let webhook = if profile <= Profile::V1_4 || name.starts_with("virt-launcher") {
+    let webhook = if profile.fails_open() || name.starts_with("virt-launcher") {
         LAUNCHER
-    } else if name.starts_with("hp-volume-") && profile >= Profile::V1_6 {
+    } else if name.starts_with("hp-volume-") && profile.guards_hotplug() {
         HOTPLUG
     } else {
         return Verdict::Allow;
@@ -50,18 +50,17 @@ pub(super) fn review(cluster: &mut Cluster, ns: &str, name: &str, dry_query: boo
         return unreachable(cluster, profile, webhook);
     }
     let Some(pod) = cluster.get(Kind::Pod, ns, name) else { return Verdict::Allow };
-    if profile >= Profile::V1_6
+    if profile.guards_hotplug()
         && pod.label("kubevirt.io") == "hotplug-disk"
         && pod.list("/metadata/ownerReferences").len() == 1
     {
         return hotplug(cluster, &pod);
     }
-    let done = profile >= Profile::V1_4 && matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
+    let done = profile.passes_completed() && matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
     if pod.label("kubevirt.io") != "virt-launcher" || done {
         return Verdict::Allow;
     }
-    // Releases up to 1.3 know only the query's dry run; the profile V1_4 stands for 1.4.
-    launcher(cluster, profile, &pod, dry_query || dry_body && profile >= Profile::V1_4)
+    launcher(cluster, profile, &pod, dry_query || dry_body && profile.reads_dry_run_of_body())
 }
 
 fn launcher(cluster: &mut Cluster, profile: Profile, pod: &Value, dry_run: bool) -> Verdict {
@@ -88,7 +87,7 @@ fn launcher(cluster: &mut Cluster, profile: Profile, pod: &Value, dry_run: bool)
     let trigger = format!("Eviction triggered evacuation of VMI \"{ns}/{name}\"");
     let marked = !vmi.text("/status/evacuationNodeName").is_empty();
     let here = vmi.text("/status/nodeName") == pod.text("/spec/nodeName");
-    if profile >= Profile::V1_5 {
+    if profile.refuses_marked() {
         if marked {
             return deny(LAUNCHER, &format!("Evacuation in progress: {trigger}"));
         }
@@ -102,7 +101,7 @@ fn launcher(cluster: &mut Cluster, profile: Profile, pod: &Value, dry_run: bool)
         let node = pod.text("/spec/nodeName").to_owned();
         cluster.update(&Key::new(Kind::Vmi, ns, name), |v| v.put("/status/evacuationNodeName", node));
     }
-    if profile >= Profile::V1_4 { deny(LAUNCHER, &trigger) } else { Verdict::Allow }
+    if profile.refuses_when_it_marks() { deny(LAUNCHER, &trigger) } else { Verdict::Allow }
 }
 
 fn hotplug(cluster: &Cluster, pod: &Value) -> Verdict {
@@ -164,18 +163,27 @@ fn why_not(cluster: &Cluster, ns: &str, name: &str) -> Option<String> {
 }
 
 fn unreachable(cluster: &Cluster, profile: Profile, webhook: &str) -> Verdict {
-    if profile <= Profile::V1_4 {
-        // Fails open. A hanging one delays the eviction in reality; here it is let through at once.
+    if profile.fails_open() {
         return Verdict::Allow;
     }
     let path = if profile >= Profile::V1_7 { "pod-eviction-validate" } else { "launcher-eviction-validate" };
     Verdict::Refuse(unanswered(cluster, webhook, path))
 }
 
+/// How long the API server waits for a webhook.
+fn time_out(cluster: &Cluster) -> Duration {
+    Duration::from_secs(10).div_f64(cluster.opts.speed)
+}
+
+/// How long an eviction is held up by a webhook that hangs and fails open, before the budgets are asked.
+pub(super) fn held_up(cluster: &Cluster) -> Duration {
+    let open = cluster.opts.kubevirt.is_some_and(Profile::fails_open);
+    if open && cluster.virt_api() == VirtApi::Hang { time_out(cluster) } else { Duration::ZERO }
+}
+
 fn unanswered(cluster: &Cluster, webhook: &str, path: &str) -> Answer {
-    let opts = &cluster.opts;
-    let hang = cluster.virt_api() == VirtApi::Hang;
-    let wait = if hang { Duration::from_secs(10).div_f64(opts.speed) } else { Duration::ZERO };
+    let (opts, hang) = (&cluster.opts, cluster.virt_api() == VirtApi::Hang);
+    let wait = if hang { time_out(cluster) } else { Duration::ZERO };
     let why = match cluster.virt_api() {
         VirtApi::Hang => "context deadline exceeded".to_owned(),
         VirtApi::Refused => format!("dial tcp {}: connect: connection refused", opts.virt_api_dial),

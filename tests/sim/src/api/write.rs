@@ -7,6 +7,7 @@ use super::patch;
 use super::route::Request;
 use super::webhook::{self, Verdict};
 use crate::cluster::Cluster;
+use crate::controllers::hotplug;
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
 
@@ -175,7 +176,11 @@ pub(super) fn delete(cluster: &mut Cluster, request: &Request, kind: Kind) -> An
     }
     let grace = body.int("/gracePeriodSeconds").or_else(|| request.param("gracePeriodSeconds").parse().ok());
     let key = Key::new(kind, &request.ns, &request.name);
-    match cluster.delete(&key, grace) {
+    let deleted = cluster.delete(&key, grace);
+    if kind == Kind::Pod {
+        hotplug::pulled(cluster, &old);
+    }
+    match deleted {
         Some(object) if kind == Kind::Pod || kind.is_custom() && old.deleting() => {
             Answer::json(200, Value::clone(&object))
         }

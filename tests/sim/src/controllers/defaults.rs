@@ -123,7 +123,9 @@ fn vmi(cluster: &mut Cluster, value: &mut Value) {
     fill_in(value, "/metadata/finalizers", finalizers);
     let (strategy, uuid) = (super::vmi::cluster_strategy(cluster), cluster.new_uid());
     fill_in(value, "/spec/domain/firmware", json!({"uuid": uuid}));
-    fill_in(value, "/spec/evictionStrategy", json!(strategy));
+    if cluster.opts.profile().stamps_strategy() {
+        fill_in(value, "/spec/evictionStrategy", json!(strategy));
+    }
     fill_in(value, "/spec/architecture", json!("amd64"));
     fill_in(value, "/spec/terminationGracePeriodSeconds", json!(30));
     fill_in(value, "/spec/domain/machine/type", json!("q35"));

@@ -5,6 +5,7 @@ pub(crate) mod defaults;
 pub(crate) mod disruption;
 mod evacuation;
 mod garbage;
+pub(crate) mod hotplug;
 mod kubelet;
 mod launcher;
 pub(crate) mod migration;
@@ -36,6 +37,7 @@ pub(crate) fn reconcile(cluster: &mut Cluster, key: &Key) {
                 vmi::sync(cluster, key);
                 vmi::budget(cluster, key);
                 evacuation::sync(cluster, key);
+                hotplug::sync(cluster, key);
             }
             kubelet::guest(cluster, key);
             for m in cluster.store.list(Kind::Vmim, &key.ns) {

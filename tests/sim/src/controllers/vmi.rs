@@ -230,7 +230,7 @@ fn end(cluster: &mut Cluster, key: &Key, vmi: &Value, pods: &[Arc<Value>]) {
 /// The budget that releases up to 1.5 keep for a protected VMI.
 pub(crate) fn budget(cluster: &mut Cluster, key: &Key) {
     let Some(vmi) = cluster.store.get(key) else { return };
-    if cluster.opts.profile() > Profile::V1_5 {
+    if !cluster.opts.profile().keeps_budgets() {
         return;
     }
     let protected = match effective_strategy(cluster, &vmi).as_str() {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 pub use self::pod::PodSpec;
 pub use self::vm::Vm;
 use crate::cluster::Cluster;
+use crate::controllers::hotplug;
 use crate::json::{Json, controlled_by};
 use crate::kinds::{Key, Kind};
 use crate::machine;
@@ -221,17 +222,11 @@ impl World {
         self.object(object::vmi_replica_set(ns, name, replicas, vm))
     }
 
-    /// An attachment pod of a hotplugged volume, owned by the VM's launcher.
+    /// Plugs a volume into a VM that runs; the pod that attaches it gets that name (real ones begin with `hp-volume-`).
     #[must_use]
     pub fn hotplug(self, ns: &str, vm: &str, pod: &str) -> Self {
         self.in_namespace(ns, |c| {
-            let launcher = c.store.iter(Kind::Pod, ns).find(|p| p.annotation("kubevirt.io/domain") == vm && p.label("kubevirt.io") == "virt-launcher").cloned();
-            let launcher = launcher.expect("the VM has a launcher");
-            c.create(
-                Kind::Pod,
-                json!({"metadata": {"name": pod, "namespace": ns, "labels": {"kubevirt.io": "hotplug-disk"}, "ownerReferences": [controlled_by(&launcher)]},
-                    "spec": {"nodeName": launcher.text("/spec/nodeName"), "containers": [{"name": "hotplug-disk", "image": "pause"}]}}),
-            );
+            hotplug::plug(c, &Key::new(Kind::Vmi, ns, vm), pod);
         });
         self
     }
