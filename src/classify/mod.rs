@@ -81,10 +81,7 @@ pub fn classify(pod: &PodFacts, index: &Index, options: &PlanOptions, now: Times
                 return launcher(pod, index, &Key::new(&pod.key.namespace, vmi), vmi_uid.as_deref());
             }
             PodRole::Hotplug { launcher_uid, .. } => return hotplug(index, launcher_uid),
-            PodRole::Launcher { .. } => {
-                let note = Finding::note(Cause::Stopping, "finished pod of a VM that ended or moved");
-                return Classified::new(leaving_or(pod, Role::Evictable), vec![note]);
-            }
+            PodRole::Launcher { .. } => return left_over(pod),
             PodRole::Plain => {}
         }
     }
@@ -122,6 +119,17 @@ fn launcher(pod: &PodFacts, index: &Index, vmi: &Key, uid: Option<&str>) -> Clas
             Classified::new(Role::Evictable, vec![Finding::blocks(Cause::OrphanLauncher, text).hint(remedy)])
         }
     }
+}
+
+/// A launcher that has ended holds nothing on the node, and KubeVirt removes it with its VMI. It is not evicted: up to
+/// KubeVirt 1.3.0 that marks a VMI that is on this node and starts a migration of it, and from 1.5 on it is refused while
+/// virt-api is away.
+fn left_over(pod: &PodFacts) -> Classified {
+    if pod.deletion.is_some() {
+        return Classified::new(Role::Leaving, rules::leaving(pod));
+    }
+    let text = "finished pod of a VM that ended or moved; KubeVirt removes it with its VMI";
+    Classified::new(Role::Stays, vec![Finding::note(Cause::LeftOver, text)])
 }
 
 /// A hot-plug pod is never evicted: that would cut a disk from a live guest. It goes when its launcher goes.

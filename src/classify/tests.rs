@@ -153,11 +153,16 @@ fn launchers_are_their_vms() {
 }
 
 #[test]
-fn left_over_launchers_are_plain_pods_that_may_go() {
+fn left_over_launchers_stay_until_kubevirt_removes_them() {
     let world = world().vmi(vmi("a"));
     let found = look(&world, &launcher("a").finished(), &default());
-    assert_eq!((found.role, found.findings[0].severity), (Role::Evictable, Severity::Note));
-    let ended = self::world().vmi(vmi("a").with(|v| v.phase = VmiPhase::Failed));
+    assert_eq!((found.role.clone(), codes(&found)), (Role::Stays, vec![Cause::LeftOver]));
+    assert_eq!(look(&world, &launcher("a").finished().deleted(5), &default()).role, Role::Leaving);
+}
+
+#[test]
+fn a_launcher_whose_guest_has_ended_may_go() {
+    let ended = world().vmi(vmi("a").with(|v| v.phase = VmiPhase::Failed));
     assert_eq!(look(&ended, &launcher("a"), &default()).role, Role::Evictable);
 }
 

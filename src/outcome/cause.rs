@@ -15,6 +15,8 @@ pub enum Cause {
     HotplugCompanion,
     /// virt-api could not look the VMI up.
     VmLookupFailed,
+    /// A launcher that has ended: nothing runs in it, and nothing waits for it.
+    LeftOver,
     /// A launcher whose VMI does not exist.
     OrphanLauncher,
     /// An outside controller must act (strategy External).

@@ -1,7 +1,7 @@
 //! Which pods go last: those that VMs and disks need while they leave.
 
 use super::Wave;
-use crate::facts::{Index, KubeVirtState, PodFacts, PodRole};
+use crate::facts::{Index, KubeVirtState, PodFacts};
 
 /// Priority of system classes (`system-cluster-critical` is 2 000 000 000).
 const SYSTEM_PRIORITY: i32 = 2_000_000_000;
@@ -40,7 +40,7 @@ const STORAGE_NAMESPACES: &[&str] = &[
 ];
 
 /// When a pod has its turn. From KubeVirt 1.5 on, evictions of launchers fail while virt-api is away, so KubeVirt's own
-/// pods leave after the VMs. So do left-over launchers: up to 1.3.0 evicting one could start a migration of its VM.
+/// pods leave after the VMs.
 pub(super) fn wave(pod: &PodFacts, index: &Index) -> Wave {
     let namespace = pod.key.namespace.as_str();
     let last = pod.priority >= SYSTEM_PRIORITY
@@ -49,8 +49,7 @@ pub(super) fn wave(pod: &PodFacts, index: &Index) -> Wave {
         || pod.labels.contains_key(CDI_LABEL)
         || STORAGE_NAMESPACES.contains(&namespace)
         || STORAGE_MANAGERS.iter().any(|(key, value)| pod.labels.get(*key).map(String::as_str) == Some(value));
-    let left_over = matches!(pod.role, PodRole::Launcher { .. }) && pod.phase.is_finished();
-    if last || left_over { Wave::Infrastructure } else { Wave::Workload }
+    if last { Wave::Infrastructure } else { Wave::Workload }
 }
 
 /// virt-api leaves one pod at a time: its webhook answers every eviction of a launcher.

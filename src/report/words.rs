@@ -158,6 +158,7 @@ pub fn stays_word(cause: Option<Cause>) -> &'static str {
         Some(Cause::DaemonSet | Cause::OrphanedDaemonSetPod) => "DaemonSet",
         Some(Cause::MirrorPod) => "static",
         Some(Cause::OwnPod) => "this command's own",
+        Some(Cause::LeftOver) => "finished launcher",
         _ => "other",
     }
 }

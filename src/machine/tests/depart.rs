@@ -129,12 +129,14 @@ fn a_migration_to_this_node_that_fails_is_no_migration_away_from_it() {
 
 #[test]
 fn options_for_pods_do_not_apply_to_what_is_left_of_a_vm() {
-    let left = launcher("old").finished();
-    let mut rig = Rig::new(world().pod(left.clone()).pod(crate::facts::testing::pod("web-0")), &["node-0"], |s| {
-        s.machine.grace_period = Some(1);
-        s.machine.skip_wait_for_delete = Some(secs(5));
-    })
-    .cordoned();
+    let left = launcher("old");
+    let ended = vmi("old").with(|v| v.phase = VmiPhase::Failed);
+    let mut rig =
+        Rig::new(world().vmi(ended).pod(left.clone()).pod(crate::facts::testing::pod("web-0")), &["node-0"], |s| {
+            s.machine.grace_period = Some(1);
+            s.machine.skip_wait_for_delete = Some(secs(5));
+        })
+        .cordoned();
     let grace = |k: EffectKind| if let EffectKind::Evict { pod, grace } = k { Some((pod.name, grace)) } else { None };
     let mut graces: Vec<_> = rig.effects().into_iter().filter_map(grace).collect();
     graces.sort();

@@ -83,7 +83,7 @@ fn disable_eviction_deletes_plain_pods_and_asks_no_budget() {
     let plan = planned_with(&world, &options);
     assert_eq!(pod_of(&plan, "a").action, PodAction::Delete);
     assert_eq!(pod_of(&plan, "a").row.outcome, PodOutcome::Evicts);
-    assert_eq!(pod_of(&plan, "virt-launcher-old-x").action, PodAction::Evict);
+    assert_eq!(pod_of(&plan, "virt-launcher-old-x").action, PodAction::Leave);
 }
 
 #[test]
@@ -152,11 +152,8 @@ fn a_daemon_set_that_could_not_be_read_is_a_warning_of_the_node() {
 }
 
 #[test]
-fn left_over_launchers_leave_after_the_vms() {
+fn left_over_launchers_stay_where_they_are() {
     let plan = planned(&world().vmi(vmi("a")).pod(launcher("a").finished()));
     let item = pod_of(&plan, "virt-launcher-a-x");
-    assert_eq!(
-        (item.action, item.wave, item.row.outcome),
-        (PodAction::Evict, Wave::Infrastructure, PodOutcome::Evicts)
-    );
+    assert_eq!((item.action, item.wave, item.row.outcome), (PodAction::Leave, Wave::Workload, PodOutcome::Stays));
 }
