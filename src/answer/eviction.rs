@@ -278,10 +278,7 @@ impl EvictionAnswer {
                 "more than one disruption budget counts it, which evictions do not support".to_owned()
             }
             Self::PodReplaced => "another pod has its name now".to_owned(),
-            Self::WebhookUnreachable { text } => {
-                let text = text.strip_prefix("Internal error occurred: ").unwrap_or(text);
-                format!("an admission webhook cannot be reached: {text}")
-            }
+            Self::WebhookUnreachable { text } => unreachable(text),
             Self::WebhookRefused { name, text } => format!("the admission webhook {name} refuses: {text}"),
             Self::Throttled { after: Some(after) } => format!("the API server is busy, again in {}s", after.as_secs()),
             Self::Throttled { after: None } => "the API server is busy".to_owned(),
@@ -293,6 +290,29 @@ impl EvictionAnswer {
             Self::ServerTrouble { text } => format!("the API server has trouble: {text}"),
         };
         super::raw::one_line(&clause)
+    }
+}
+
+/// `failed calling webhook "NAME": failed to call webhook: Post "URL": WHY` in short: who is missing, and why. The URL, with
+/// the time that the API server waits in it, tells an admin nothing that the name does not.
+fn unreachable(text: &str) -> String {
+    let rest = text.split_once("failed calling webhook \"").and_then(|(_, rest)| rest.split_once('"'));
+    let Some((name, rest)) = rest else {
+        let text = text.strip_prefix("Internal error occurred: ").unwrap_or(text);
+        return format!("an admission webhook cannot be reached: {text}");
+    };
+    let who = if name.ends_with(".kubevirt.io") {
+        "KubeVirt's webhook (virt-api)".to_owned()
+    } else {
+        format!("the admission webhook {name}")
+    };
+    let why = rest.trim_start_matches(": ").trim_start_matches("failed to call webhook: ");
+    let posted = why.strip_prefix("Post \"").and_then(|rest| rest.split_once("\": "));
+    let (url, why) = posted.unwrap_or(("", why));
+    let waited = url.split_once("timeout=").map(|(_, time)| time.split('&').next().unwrap_or(time));
+    match waited {
+        Some(time) if why.contains("deadline exceeded") => format!("{who} does not answer within {time}"),
+        _ => format!("{who} cannot be reached: {why}"),
     }
 }
 

@@ -377,6 +377,27 @@ fn consequences_and_clauses() {
             "an admission webhook cannot be reached: y",
         ),
         (
+            E::WebhookUnreachable {
+                text: "Internal error occurred: failed calling webhook \"virt-launcher-eviction-interceptor.kubevirt.io\": \
+                       failed to call webhook: Post \"https://virt-api.kubevirt.svc:443/pod-eviction-validate?timeout=10s\": \
+                       no endpoints available for service \"virt-api\""
+                    .to_owned(),
+            },
+            Some(true),
+            Some(300),
+            "KubeVirt's webhook (virt-api) cannot be reached: no endpoints available for service \"virt-api\"",
+        ),
+        (
+            E::WebhookUnreachable {
+                text: "Internal error occurred: failed calling webhook \"guard.example.com\": failed to call webhook: Post \
+                       \"https://guard.example.svc:443/?timeout=10s\": context deadline exceeded"
+                    .to_owned(),
+            },
+            Some(true),
+            Some(300),
+            "the admission webhook guard.example.com does not answer within 10s",
+        ),
+        (
             E::WebhookRefused { name: "n".to_owned(), text: "a\nb".to_owned() },
             Some(true),
             Some(300),
