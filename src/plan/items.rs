@@ -35,6 +35,17 @@ pub fn forecast_vm(index: &Index, node: &str, vmi: &Key, options: &PlanOptions, 
         Migratable::No { reason, .. } => (Some(false), Some(reason.clone())),
         Migratable::Missing => (None, None),
     };
+    let key = launcher.map_or_else(|| PodKey::new(&vmi.key.namespace, "", ""), |l| l.key.clone());
+    let mut companions: Vec<PodKey> = index.companions_of(&key).map(|p| p.key.clone()).collect();
+    companions.sort();
+    if launcher.is_none() {
+        companions.clear();
+    }
+    let plugged = match companions.len() {
+        0 => String::new(),
+        1 => " (+1 hot-plugged volume)".to_owned(),
+        n => format!(" (+{n} hot-plugged volumes)"),
+    };
     let row = VmRow {
         namespace: vmi.key.namespace.clone(),
         name: vmi.key.name.clone(),
@@ -59,16 +70,13 @@ pub fn forecast_vm(index: &Index, node: &str, vmi: &Key, options: &PlanOptions, 
         node_after: None,
         marked: vmi.marked.as_deref() == Some(node),
         attempts: 0,
-        because: forecast.because,
+        because: forecast.because + &plugged,
         remedy: forecast.remedy,
     };
-    let key = launcher.map_or_else(|| PodKey::new(&vmi.key.namespace, "", ""), |l| l.key.clone());
-    let mut companions: Vec<PodKey> = index.companions_of(&key).map(|p| p.key.clone()).collect();
-    companions.sort();
     Some(VmItem {
         vmi: vmi.key.clone(),
         vmi_uid: vmi.uid.clone(),
-        companions: if launcher.is_some() { companions } else { Vec::new() },
+        companions,
         launcher: key,
         has_vm: vm.is_some(),
         action: forecast.action,

@@ -46,7 +46,8 @@ fn without_consent() {
     }
     let db = &vm_of(&plan, "db-0").row;
     assert_eq!((db.stale, db.restart_helps, db.strategy_source), (Some(true), Some(true), Some("cluster")));
-    assert_eq!(db.because, "disk root is not shared (not ReadWriteMany); a restart gives it LiveMigrateIfPossible");
+    let because = "disk root is not shared (not ReadWriteMany); a restart gives it LiveMigrateIfPossible";
+    assert_eq!(db.because, format!("{because} (+1 hot-plugged volume)"));
     assert_eq!(db.remedy.as_deref(), Some("add --restart-stale"));
     assert_eq!(vm_of(&plan, "gpu-1").row.because, "it has a GPU; a restart gives it LiveMigrateIfPossible");
     let report = plan.nodes[0].report();
