@@ -93,6 +93,8 @@ pub struct VmProgress {
     pub queue: Option<u32>,
     /// A reason worth showing: the scheduler's words, the last failure.
     pub detail: Option<String>,
+    /// When it is asked for again, in milliseconds of the run, where it is refused for a passing reason.
+    pub next_try_ms: Option<u64>,
 }
 
 /// Why a run was stopped from outside.

@@ -208,11 +208,17 @@ fn leaving(ctx: &VmContext<'_>) -> VmForecast {
 
 /// `External`: KubeVirt marks it and does nothing; its own controller drains and deletes it.
 fn external(ctx: &VmContext<'_>) -> VmForecast {
-    let because = match &ctx.vmi.tenant_cluster {
-        Some(cluster) => format!("the controller of tenant cluster {cluster} must drain and delete this VM"),
-        None => "an outside controller must drain and delete this VM (strategy External)".into(),
+    let why = if ctx.vmi.tenant_cluster.is_some() { "" } else { " (strategy External)" };
+    VmForecast::waits(VmAction::AwaitOwner, Cause::ExternalOwner, whose_turn(ctx.vmi) + why)
+}
+
+/// Who must act on a VM with the strategy External.
+pub fn whose_turn(vmi: &VmiFacts) -> String {
+    let who = match &vmi.tenant_cluster {
+        Some(cluster) => format!("the controller of tenant cluster {cluster}"),
+        None => "an outside controller".to_owned(),
     };
-    VmForecast::waits(VmAction::AwaitOwner, Cause::ExternalOwner, because)
+    format!("{who} must drain and delete this VM")
 }
 
 /// A migration exists. An eviction joins it only where the strategy asks for one; otherwise it would end the guest.

@@ -11,8 +11,9 @@ use super::vm::{State, VmRun};
 use crate::answer::EvictionAnswer;
 use crate::event::{Activity, EventKind};
 use crate::facts::{Migratable, VmiFacts};
+use crate::forecast::vm::in_motion;
 use crate::outcome::Cause;
-use crate::plan::probed::judged;
+use crate::plan::probed::{judged, own_budget};
 use crate::plan::{VmAction, VmItem};
 
 /// How long LiveMigratable may be missing after the VMI was handed to virt-handler (design §4).
@@ -43,8 +44,8 @@ impl VmRun {
                 self.shutting_down(now, core, place, now);
             }
             VmAction::Migrate | VmAction::AwaitOwner => {
-                // A mark of an earlier run counts: it is followed, not asked for again.
-                if self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node)) {
+                // A mark of an earlier run counts, and so does a migration: it is followed, not asked for again.
+                if self.is_under_way(core, place) {
                     self.state = State::Following { since: now, mark_seen: true };
                     self.follow(now, true, core, place, now);
                 } else {
@@ -64,6 +65,14 @@ impl VmRun {
                 self.read(core, place, now);
             }
         }
+    }
+
+    /// True if it is marked for this node, or a migration of it has not ended. During a migration no eviction is sent: up to
+    /// KubeVirt 1.5 a target of an earlier one that lingers can satisfy the budget, and the guest would be shut down.
+    fn is_under_way(&self, core: &Core, place: &Place) -> bool {
+        let migrates = self.item.action == VmAction::Migrate;
+        self.vmi(core)
+            .is_some_and(|v| v.marked.as_deref() == Some(&place.node) || (migrates && in_motion(&core.index, v)))
     }
 
     /// Another VMI got the name before anything was done: it is planned as what it is.
@@ -88,7 +97,7 @@ impl VmRun {
         let because = format!("budget {budget} has no disruption left; its next change wakes it");
         self.item.row.cause = Some(Cause::BudgetExhausted);
         self.item.row.because.clone_from(&because);
-        self.show(core, place, Activity::Retrying, None, Some(because), now);
+        self.show_refused(core, place, because, now + BUDGET_FALLBACK, now);
         self.state = State::Budget { budget, until: now + BUDGET_FALLBACK };
         true
     }
@@ -191,9 +200,8 @@ impl VmRun {
         self.item.launcher = fresh.launcher;
         self.item.grace = fresh.grace;
         self.item.companions = fresh.companions;
-        let marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
-        if marked && matches!(self.item.action, VmAction::Migrate | VmAction::AwaitOwner) {
-            // The watch is behind: the mark stands, so there is nothing to ask for.
+        if self.is_under_way(core, place) && matches!(self.item.action, VmAction::Migrate | VmAction::AwaitOwner) {
+            // The watch is behind: there is nothing to ask for.
             self.state = State::Following { since: now, mark_seen: true };
             return self.follow(now, true, core, place, now);
         }
@@ -299,12 +307,14 @@ impl VmRun {
             }
             Reaction::NotMigratable => {
                 // Its condition changed, or is missing: what the watch or the next read says decides.
-                let refusal = Refusal {
-                    cause: Cause::VmNotMigratable,
-                    because: answer.describe(),
-                    after: None,
-                    bound: Some(Duration::from_secs(5)),
-                };
+                let (cause, because) = self.why_not_moved(answer, core);
+                let refusal = Refusal { cause, because, after: None, bound: Some(Duration::from_secs(5)) };
+                if cause == Cause::WebhookUnreachable && !self.patience.was_refused() {
+                    // Up to KubeVirt 1.2 this is how a mark is answered: the watch may only be behind. The VMI is read.
+                    self.patience.refused(&refusal, now);
+                    self.state = State::Deciding { after: now + super::retry::delay(0, &self.item.vmi_uid) };
+                    return None;
+                }
                 self.retry_or_block(&refusal, core, place, now);
             }
             Reaction::MigrationTarget | Reaction::LookAgain => {
@@ -318,6 +328,7 @@ impl VmRun {
                 if let (State::Deciding { .. }, Some(budget), true, false) = (&self.state, budget, by_budget, outdated)
                 {
                     let until = self.patience.fallback(refusal.bound, now, BUDGET_FALLBACK);
+                    self.show_refused(core, place, refusal.because, until, now);
                     self.state = State::Budget { budget, until };
                 }
             }
@@ -330,6 +341,22 @@ impl VmRun {
         None
     }
 
+    /// Either it cannot migrate, or KubeVirt's own budget refuses and nobody began to migrate it: up to 1.4, evictions pass
+    /// by a webhook that does not answer.
+    fn why_not_moved(&self, answer: &EvictionAnswer, core: &Core) -> (Cause, String) {
+        let can = self.vmi(core).is_some_and(|v| v.migratable == Migratable::Yes);
+        match own_budget(&self.item, &core.index).filter(|_| can) {
+            Some(budget) => (
+                Cause::WebhookUnreachable,
+                format!(
+                    "KubeVirt's own budget {} refuses its eviction, but nothing began to migrate it: is virt-api up?",
+                    budget.key.name
+                ),
+            ),
+            None => (Cause::VmNotMigratable, answer.describe()),
+        }
+    }
+
     pub(super) fn retry_or_block(&mut self, refusal: &Refusal, core: &mut Core, place: &Place, now: Duration) {
         if self.patience.refused(refusal, now) {
             return self.block(core, place, refusal.cause, refusal.because.clone(), now);
@@ -338,7 +365,7 @@ impl VmRun {
         let next = core.next_try(&self.patience, refusal, &self.item.vmi_uid, now);
         self.item.row.cause = Some(refusal.cause);
         self.item.row.because.clone_from(&refusal.because);
-        self.show(core, place, Activity::Retrying, None, Some(refusal.because.clone()), now);
+        self.show_refused(core, place, refusal.because.clone(), next, now);
         self.state = State::Deciding { after: next };
     }
 

@@ -9,12 +9,15 @@ use super::node::Place;
 use super::pod::Closed;
 use super::vm::{State, VmRun};
 use crate::event::{Activity, VmProgress};
-use crate::facts::{KubeVirtState, Migratable, MigrationFacts, VmiFacts, VmiPhase};
+use crate::facts::{KubeVirtState, Migratable, MigrationFacts, RunStrategy, VmFacts, VmiFacts, VmiPhase};
+use crate::forecast::vm::whose_turn;
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::VmAction;
 
 /// How long the watch may take to show a mark that the webhook says it set.
 const MARK_BOUND: Duration = Duration::from_secs(10);
+/// How long a VM may take to make another VMI in place of one that was deleted.
+const REPLACEMENT_BOUND: Duration = Duration::from_secs(5);
 /// How long a mark may stand without a migration on KubeVirt 1.9 and newer, which creates it at once (design §5).
 const MIGRATION_BOUND: Duration = Duration::from_secs(60);
 /// Failed migrations in a row after which more will not help (design §4).
@@ -27,7 +30,7 @@ pub(super) const RESTART_BOUND: Duration = Duration::from_secs(300);
 impl VmRun {
     pub(super) fn follow(&mut self, since: Duration, mark_seen: bool, core: &mut Core, place: &Place, now: Duration) {
         let Some(vmi) = core.index.vmi(&self.item.vmi).cloned() else {
-            if self.has_left(core, place) {
+            if self.has_left(core, place) && !self.is_about_to_be_replaced(core, now) {
                 self.ended_elsewhere(None, core, place, now);
             }
             return;
@@ -40,7 +43,7 @@ impl VmRun {
         }
         if vmi.phase.is_final() && self.item.action == VmAction::AwaitOwner {
             // What follows is its owner's business: nothing is awaited once it has left.
-            if self.has_left(core, place) {
+            if self.has_left(core, place) && !self.is_about_to_be_replaced(core, now) {
                 self.ended_elsewhere(None, core, place, now);
             }
             return;
@@ -65,6 +68,17 @@ impl VmRun {
         self.still_here(&vmi, since, mark_seen, core, place, now);
     }
 
+    /// True for a moment after its owner has deleted its VMI, where its VM makes another one at once.
+    fn is_about_to_be_replaced(&mut self, core: &Core, now: Duration) -> bool {
+        let restarts = |vm: &VmFacts| !vm.deleting && vm.run_strategy == RunStrategy::Always;
+        if self.item.action != VmAction::AwaitOwner || !core.index.vm(&self.item.vmi).is_some_and(restarts) {
+            return false;
+        }
+        let until = *self.replaced_by.get_or_insert(now + REPLACEMENT_BOUND);
+        self.wake_at = Some(until).filter(|until| now < *until);
+        self.wake_at.is_some()
+    }
+
     fn still_here(
         &mut self,
         vmi: &VmiFacts,
@@ -78,7 +92,9 @@ impl VmRun {
         let mark_seen = mark_seen || marked;
         self.state = State::Following { since, mark_seen };
         if self.item.action == VmAction::AwaitOwner {
-            return self.show(core, place, Activity::WaitingForOwner, None, None, now);
+            self.item.row.cause = Some(Cause::ExternalOwner);
+            let detail = format!("strategy External: {}", whose_turn(vmi));
+            return self.show(core, place, Activity::WaitingForOwner, None, Some(detail), now);
         }
         let migrations: Vec<MigrationFacts> = core.index.migrations_of(&self.item.vmi).into_iter().cloned().collect();
         let known = self
@@ -113,7 +129,8 @@ impl VmRun {
         }
         if !marked {
             if mark_seen || now >= since + MARK_BOUND {
-                if std::mem::replace(&mut self.asked_again, true) {
+                // A migration that others began asked for nothing in our name.
+                if self.asked && std::mem::replace(&mut self.asked_again, true) {
                     let because = "its evacuation mark was taken away again, and it still runs here".to_owned();
                     return self.block(core, place, Cause::MigrationMissing, because, now);
                 }
@@ -135,6 +152,7 @@ impl VmRun {
             }
             self.wake_at = Some(since + MIGRATION_BOUND);
         }
+        self.item.row.cause = Some(Cause::VmEvacuating);
         let detail = last_failure.map(|reason| format!("last attempt failed: {reason}"));
         self.show(core, place, Activity::Queued, None, detail, now);
     }

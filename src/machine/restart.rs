@@ -10,7 +10,8 @@ use super::types::{EffectKind, Failure};
 use super::vm::{State, VmRun};
 use crate::answer::RestartAnswer;
 use crate::event::{Activity, EventKind};
-use crate::facts::{KubeVirtState, Strategy};
+use crate::facts::KubeVirtState;
+use crate::forecast::strategy::strategies;
 use crate::forecast::vm::restart_must_wait;
 use crate::outcome::{Cause, VmOutcome};
 
@@ -119,7 +120,7 @@ impl VmRun {
                 let because = "its VirtualMachine does not exist any more".to_owned();
                 self.block(core, place, Cause::RestartRefused, because, now);
             }
-            RestartAnswer::NotPossible { text } => {
+            RestartAnswer::NotPossible { .. } => {
                 core.brake.release(&self.item.vmi);
                 self.restart_refusals += 1;
                 let replaced = core.index.vmi(&self.item.vmi).is_none_or(|v| v.uid != self.item.vmi_uid);
@@ -129,7 +130,7 @@ impl VmRun {
                 } else if self.restart_refusals >= CONFLICTS
                     || core.index.vm(&self.item.vmi).is_none_or(|vm| !vm.run_strategy.allows_restart())
                 {
-                    self.block(core, place, Cause::RestartRefused, format!("the restart was refused: {text}"), now);
+                    self.block(core, place, Cause::RestartRefused, answer.describe(), now);
                 } else {
                     self.item.row.attempts -= 1;
                     self.state = State::Deciding { after: now + super::retry::delay(2, &self.item.vmi_uid) };
@@ -191,7 +192,8 @@ impl VmRun {
     fn check_promise(&mut self, core: &mut Core, now: Duration) {
         let Some(promised) = self.item.row.strategy_fresh.clone().filter(|_| !self.broken_promise) else { return };
         let Some(new) = core.index.vmi(&self.item.vmi).filter(|v| v.uid != self.item.vmi_uid) else { return };
-        let got = new.strategy.clone().unwrap_or(Strategy::None);
+        let now_known = strategies(new, core.index.vm(&self.item.vmi), &core.index.kubevirt()).now;
+        let Some(got) = now_known else { return };
         if !got.same_effect(&promised) {
             let text = format!(
                 "{} came back with {got}, but {promised} was expected; no further VM is restarted",

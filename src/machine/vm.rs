@@ -64,11 +64,15 @@ pub(super) struct VmRun {
     pub(super) asked_again: bool,
     /// True while a migration of it is under way.
     pub(super) moving: bool,
+    /// Until when another VMI of its name is awaited.
+    pub(super) replaced_by: Option<Duration>,
     /// Since when KubeVirt has it here without a launcher.
     pub(super) bare_since: Option<Duration>,
     pub(super) patience: Patience,
     pub(super) progress: Option<VmProgress>,
     pub(super) progress_since: Duration,
+    /// When it is asked for again, for the progress that is about to be reported.
+    next_try: Option<Duration>,
     pub(super) unschedulable: Option<(String, Duration)>,
     pub(super) restart_refusals: u32,
     /// When it is tried again although it blocks, and what was said of it.
@@ -107,10 +111,12 @@ impl VmRun {
             despite_budget: false,
             asked_again: false,
             moving: false,
+            replaced_by: None,
             bare_since: None,
             patience: Patience::default(),
             progress: None,
             progress_since: Duration::ZERO,
+            next_try: None,
             unschedulable: None,
             restart_refusals: 0,
             retry_at: None,
@@ -278,13 +284,27 @@ impl VmRun {
         if !same_activity {
             self.progress_since = now;
         }
-        let since_ms = u64::try_from(self.progress_since.as_millis()).unwrap_or(u64::MAX);
-        let progress = VmProgress { activity, since_ms, attempt, target, queue, detail };
+        let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        let (since_ms, next_try_ms) = (millis(self.progress_since), self.next_try.take().map(millis));
+        let progress = VmProgress { activity, since_ms, attempt, target, queue, detail, next_try_ms };
         if self.progress.as_ref() != Some(&progress) {
             self.progress = Some(progress.clone());
             let (node, vm) = (place.node.clone(), self.item.vmi.clone());
             core.emit(now, EventKind::VmProgressed { node, vm, progress });
         }
+    }
+
+    /// Reports that it is refused for a passing reason, and when it is asked for again.
+    pub(super) fn show_refused(
+        &mut self,
+        core: &mut Core,
+        place: &Place,
+        because: String,
+        next_try: Duration,
+        now: Duration,
+    ) {
+        self.next_try = Some(next_try);
+        self.show(core, place, Activity::Retrying, None, Some(because), now);
     }
 
     /// The deadline or a signal came first: the row says what it was doing.
@@ -322,6 +342,8 @@ impl VmRun {
             row.because = super::follow::in_words(progress);
         } else if row.attempts == 0 && !self.asked {
             row.because = "its turn did not come; nothing was sent".to_owned();
+        } else if matches!(self.state, State::Evicting(_)) {
+            row.because = "its eviction was sent and not answered yet".to_owned();
         }
         row.waiting_helps = Some(in_motion);
         self.state = State::Closed(Closed::Pending);

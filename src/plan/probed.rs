@@ -2,12 +2,16 @@
 //!
 //! A dry run decrements no budget and sets no mark, so an `Accepted` proves only that this pod alone could go now; the
 //! forecast's own arithmetic stands. A refusal that waiting clears leaves the outcome alone, too. Only a refusal that
-//! contradicts the forecast changes a row.
+//! contradicts the forecast changes a row. Where the server could not say anything, the forecast stands, too, and that is
+//! said.
 
-use super::{PodAction, PodItem, VmAction, VmItem};
+use super::{NodePlan, PodAction, PodItem, VmAction, VmItem};
+use std::collections::BTreeMap;
+
 use crate::answer::{EvictionAnswer, RestartAnswer};
-use crate::facts::{Index, Key};
+use crate::facts::{BudgetFacts, Index, Key};
 use crate::forecast::vm::in_motion;
+use crate::forecast::words;
 use crate::outcome::{Cause, PodOutcome, VmOutcome};
 
 /// An eviction of a pod that is no VM was probed.
@@ -17,7 +21,7 @@ pub fn pod(item: &mut PodItem, answer: &EvictionAnswer) {
         return;
     }
     let foreseen = matches!(answer, EvictionAnswer::Accepted | EvictionAnswer::ProbeImpossible { .. });
-    if foreseen || item.row.outcome == PodOutcome::Blocks {
+    if foreseen || silence(answer).is_some() || item.row.outcome == PodOutcome::Blocks {
         return;
     }
     let blocks = answer.waiting_helps() == Some(false);
@@ -35,7 +39,7 @@ pub fn pod(item: &mut PodItem, answer: &EvictionAnswer) {
 /// KubeVirt 1.5 and older guard a migratable VM with a budget of its own, which refuses every eviction: there it is that
 /// refusal that stands for the migration.
 pub fn vm(item: &mut VmItem, answer: &EvictionAnswer, index: &Index) {
-    if is_foreseen(item, answer, index) {
+    if silence(answer).is_some() || is_foreseen(item, answer, index) {
         return;
     }
     if item.action == VmAction::Leave {
@@ -73,12 +77,23 @@ fn is_foreseen(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
     nothing_new || as_planned
 }
 
-/// True if the budget that refuses is the one that KubeVirt (1.5 and older) keeps for this VMI: its refusal says nothing
-/// about a user's budget, but stands for the migration.
+/// True if the budget that refuses is the one that KubeVirt (1.5 and older) keeps for this VMI, alone or beside a user's:
+/// its refusal says nothing about a user's budget, but stands for the migration.
 pub(crate) fn is_own_budget(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
-    let EvictionAnswer::BudgetExhausted { budget: Some(budget), .. } = answer else { return false };
-    let owner = index.budget(&Key::new(&item.vmi.namespace, budget)).and_then(|b| b.owner.as_ref());
-    owner.is_some_and(|o| o.kind == "VirtualMachineInstance" && o.uid == item.vmi_uid)
+    if let EvictionAnswer::BudgetExhausted { budget: Some(budget), .. } = answer {
+        return index.budget(&Key::new(&item.vmi.namespace, budget)).is_some_and(|b| is_of(b, item));
+    }
+    *answer == EvictionAnswer::MultipleBudgets && own_budget(item, index).is_some()
+}
+
+/// The budget that KubeVirt (1.5 and older) keeps for this VMI.
+pub(crate) fn own_budget<'a>(item: &VmItem, index: &'a Index) -> Option<&'a BudgetFacts> {
+    let launcher = index.pod(&item.launcher.uid)?;
+    index.budgets_of(launcher).find(|b| is_of(b, item))
+}
+
+fn is_of(budget: &BudgetFacts, item: &VmItem) -> bool {
+    budget.owner.as_ref().is_some_and(|o| o.kind == "VirtualMachineInstance" && o.uid == item.vmi_uid)
 }
 
 /// An answer with what is known of the VMI (design §4, the step after the classifier): a refusal by KubeVirt's own budget
@@ -92,6 +107,40 @@ pub(crate) fn judged(answer: &EvictionAnswer, item: &VmItem, index: &Index) -> E
         EvictionAnswer::VmEvacuating { marked_now: false }
     } else {
         EvictionAnswer::VmNotMigratable
+    }
+}
+
+/// Why an answer tells nothing about what was asked: who should have judged it did not.
+pub fn silence(answer: &EvictionAnswer) -> Option<String> {
+    let silent = matches!(
+        answer,
+        EvictionAnswer::WebhookUnreachable { .. }
+            | EvictionAnswer::ServerTrouble { .. }
+            | EvictionAnswer::Throttled { .. }
+            | EvictionAnswer::Unauthorized
+    );
+    let then = answer.bound().map_or_else(
+        || "a drain asks again".to_owned(),
+        |bound| format!("a drain asks again for {}m, then they block", bound.as_secs() / 60),
+    );
+    silent.then(|| format!("{}; {then}", answer.describe()))
+}
+
+/// The same for a restart.
+pub fn restart_silence(answer: &RestartAnswer) -> Option<String> {
+    matches!(answer, RestartAnswer::Throttled { .. } | RestartAnswer::Unavailable { .. })
+        .then(|| format!("{}; a drain asks again", answer.describe()))
+}
+
+/// Says on a node what the server could not confirm; `silent` has the reason of each.
+pub fn unconfirmed(node: &mut NodePlan, silent: &[String]) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for why in silent {
+        *counts.entry(why).or_default() += 1;
+    }
+    for (why, n) in counts {
+        let forecasts = words::count(n, "forecast");
+        node.warnings.push(format!("{}: the server could not confirm {forecasts}: {why}", node.node));
     }
 }
 

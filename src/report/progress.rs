@@ -211,6 +211,11 @@ impl Progress {
     /// A place in a queue that moves is for the screen; a line comes with another activity, attempt, target or reason.
     fn vm_progressed(&mut self, vm: &Key, progress: &VmProgress) -> Vec<(Weight, Line)> {
         let before = self.vms.insert(vm.clone(), progress.clone());
+        let again = |p: &VmProgress| p.activity == Activity::Retrying && p.detail == progress.detail;
+        if progress.activity == Activity::Retrying && before.as_ref().is_some_and(again) {
+            // Only the time of its next try has changed: that is for the screen and the heartbeat.
+            return Vec::new();
+        }
         let moved = before.as_ref().is_some_and(|p| is_moving(p.activity));
         let queued = progress.activity == Activity::Queued;
         if queued && moved && progress.detail.is_none() {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::text::{left, plural};
-use super::words::{activity_order, activity_word};
+use super::text::{duration, left, plural};
+use super::words::{activity_order, activity_word, next_try};
 use crate::event::{Activity, DrainEvent, EventKind, VmProgress};
 use crate::facts::{Key, PodKey};
 use crate::outcome::{Cause, NodeReport, PodOutcome};
@@ -130,6 +130,7 @@ impl State {
     /// `3 VMs migrating, 2 queued, 14 pods stopping, 21m left`.
     pub fn heartbeat(&self, node: &NodeState, elapsed: Duration) -> String {
         let mut parts = activity_counts(node.vms.values());
+        parts.extend(refused_words(node, elapsed));
         parts.extend(node.pod_counts());
         if node.blocked > 0 {
             parts.push(format!("{} blocked", node.blocked));
@@ -164,6 +165,14 @@ impl State {
         });
         &mut self.nodes[at]
     }
+}
+
+/// `first 2m 05s ago, next try in 9s`: the longest of the VMs that are refused for a passing reason.
+fn refused_words(node: &NodeState, elapsed: Duration) -> Vec<String> {
+    let refused = node.vms.values().filter(|p| p.activity == Activity::Retrying);
+    let Some(longest) = refused.min_by_key(|p| p.since_ms) else { return Vec::new() };
+    let since = elapsed.saturating_sub(Duration::from_millis(longest.since_ms));
+    std::iter::once(format!("first {} ago", duration(since))).chain(next_try(longest, elapsed)).collect()
 }
 
 impl NodeState {

@@ -192,11 +192,22 @@ pub fn activity_now(progress: &VmProgress, elapsed: Duration) -> String {
     if progress.attempt > 1 || (progress.attempt == 1 && !queued) {
         parts.push(format!("attempt {}", progress.attempt));
     }
+    parts.extend(next_try(progress, elapsed));
     let text = parts.join(", ");
     match &progress.detail {
         Some(detail) => format!("{text} ({detail})"),
         None => text,
     }
+}
+
+/// `next try in 9s`, where it is refused for a passing reason.
+pub fn next_try(progress: &VmProgress, elapsed: Duration) -> Option<String> {
+    let left = Duration::from_millis(progress.next_try_ms?).saturating_sub(elapsed);
+    Some(if left < Duration::from_secs(1) {
+        "asked again now".to_owned()
+    } else {
+        format!("next try in {}", duration(left))
+    })
 }
 
 /// An activity as a word for a count: `3 VMs migrating, 2 queued`.

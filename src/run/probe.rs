@@ -1,5 +1,7 @@
 //! `--dry-run=server`: one dry-run eviction or restart per item, asked once and read, never repeated.
 
+use std::collections::BTreeMap;
+
 use futures::StreamExt;
 use futures::stream::iter;
 
@@ -62,14 +64,23 @@ pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, a
             (n, i, vm, answer)
         })
         .buffer_unordered(at_a_time);
+    let mut silent: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     while let Some((n, i, vm, answer)) = answers.next().await {
         let node = &mut plan.nodes[n];
+        let silence = match &answer {
+            Answer::Eviction(answer) => probed::silence(answer),
+            Answer::Restart(answer) => probed::restart_silence(answer),
+        };
+        silent.entry(n).or_default().extend(silence);
         match (vm, answer) {
             (true, Answer::Eviction(answer)) => probed::vm(&mut node.vms[i], &answer, index),
             (true, Answer::Restart(answer)) => probed::restart(&mut node.vms[i], &answer),
             (false, Answer::Eviction(answer)) => probed::pod(&mut node.pods[i], &answer),
             (false, Answer::Restart(_)) => {}
         }
+    }
+    for (n, silent) in silent {
+        probed::unconfirmed(&mut plan.nodes[n], &silent);
     }
     asked
 }

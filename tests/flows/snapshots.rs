@@ -69,7 +69,7 @@ async fn a_strategy_switch() {
     Warning: tenant-a/db-0: no guest agent: it is likely powered off hard after 30s
     Warning: tenant-a/gpu-1: no guest agent: it is likely powered off hard after 30s
     [   0.0s] pod shop/web-tprwtkb8n9-d78w7 waits: budget shop/web lets no more pods go for now
-    [   0.0s] VM tenant-a/ext-1: waiting for the controller that owns it
+    [   0.0s] VM tenant-a/ext-1: waiting for the controller that owns it (strategy External: an outside controller must drain and delete this VM)
     [   0.0s] VM tenant-a/fail-1: queued
     [   0.0s] VM tenant-a/hang-1: queued behind 1
     [   0.0s] VM tenant-a/web-1: queued behind 1
@@ -107,7 +107,7 @@ async fn a_strategy_switch() {
         ? VM tenant-a/fail-1: its migration is queued, attempt 3 (last attempt failed: Live migration is not completed after 150 seconds and has been aborted)
         ? VM tenant-a/hang-1: it is migrating to node-1
       Still on the node (waiting or a second run may clear it):
-        ? VM tenant-a/ext-1: its owner has not acted
+        ? VM tenant-a/ext-1: its owner has not acted (strategy External: an outside controller must drain and delete this VM)
       Blocked (waiting will not clear it):
         ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then add --restart-stale
 

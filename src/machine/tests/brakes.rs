@@ -2,8 +2,8 @@
 
 use super::vms::reborn;
 use super::*;
-use crate::facts::VmiPhase;
 use crate::facts::testing::{launcher, vm, vmi, world};
+use crate::facts::{Strategy, VmiPhase};
 use crate::outcome::{Cause, VmOutcome};
 
 /// Five restarts were accepted, a sixth VM waits for its place.
@@ -51,7 +51,7 @@ fn a_broken_promise_stops_the_restart_that_is_about_to_be_sent() {
     rig.vmi("b", |v| (v.node, v.phase) = (Some("node-1".into()), VmiPhase::Running));
     rig.effects();
     rig.pod(launcher("a").finished());
-    rig.change(Change::Vmi(Delta::Apply(reborn("a").with(|v| v.strategy = None))));
+    rig.change(Change::Vmi(Delta::Apply(reborn("a").with(|v| v.strategy = Some(Strategy::LiveMigrate)))));
     // It is not scheduled yet, and still the sixth is not restarted.
     rig.vmi_read("f");
     assert_eq!(restarts(&rig), 5);

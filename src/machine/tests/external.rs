@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::testing::{launcher, pod, vm, vmi, world};
-use crate::facts::{Strategy, VmiPhase};
+use crate::facts::{RunStrategy, Strategy, VmiPhase};
 use crate::outcome::VmOutcome;
 
 fn external() -> Rig {
@@ -49,6 +49,7 @@ fn a_replaced_vmi_is_replaced_and_lets_the_infrastructure_go() {
 #[test]
 fn a_deleted_one_is_gone() {
     let mut rig = external();
+    rig.change(Change::Vm(Delta::Delete(key("ext"))));
     rig.change(Change::Vmi(Delta::Delete(key("ext"))));
     rig.gone(&launcher("ext"));
     assert_eq!(rig.evictions(), ["dns"]);
@@ -57,8 +58,30 @@ fn a_deleted_one_is_gone() {
 }
 
 #[test]
+fn the_vm_of_a_deleted_one_has_a_moment_to_make_another() {
+    let deleted = || {
+        let mut rig = external();
+        rig.change(Change::Vmi(Delta::Delete(key("ext"))));
+        rig.gone(&launcher("ext"));
+        assert_eq!(rig.evictions(), [""; 0]);
+        rig
+    };
+    let mut rig = deleted();
+    rig.change(Change::Vmi(Delta::Apply(vmi("ext").with(|v| (v.uid, v.node) = ("other".into(), None)))));
+    assert_eq!(rig.evictions(), ["dns"]);
+    rig.input(Input::Stop(crate::event::StopReason::Interrupt));
+    assert_eq!(rig.vm_row("ext").outcome, VmOutcome::Replaced);
+    let mut rig = deleted();
+    rig.advance(secs(5));
+    assert!(rig.sent.iter().any(|(_, k)| evicted(k).is_some_and(|n| n == "dns")));
+    rig.input(Input::Stop(crate::event::StopReason::Interrupt));
+    assert_eq!(rig.vm_row("ext").outcome, VmOutcome::Gone);
+}
+
+#[test]
 fn one_that_its_owner_stopped_is_not_expected_back() {
     let mut rig = external();
+    rig.change(Change::Vm(Delta::Apply(vm("ext").run(RunStrategy::Halted))));
     rig.vmi("ext", |v| v.phase = VmiPhase::Succeeded);
     assert_eq!(rig.effects(), []);
     rig.pod(launcher("ext").finished());

@@ -267,7 +267,7 @@ fn events_are_one_object_a_line() {
     assert_eq!(file.trouble(), Vec::<String>::new());
     insta::assert_snapshot!(out.text(), @r#"
     {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:00:00.75Z","seq":4,"elapsedMs":500,"event":"node-cordoned","node":"node-0","already":false}
-    {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:00:00.85Z","seq":9,"elapsedMs":600,"event":"vm-progressed","node":"node-0","vm":{"namespace":"tenant-a","name":"web-1"},"progress":{"activity":"queued","sinceMs":600,"attempt":0,"target":null,"queue":2,"detail":null}}
+    {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:00:00.85Z","seq":9,"elapsedMs":600,"event":"vm-progressed","node":"node-0","vm":{"namespace":"tenant-a","name":"web-1"},"progress":{"activity":"queued","sinceMs":600,"attempt":0,"target":null,"queue":2,"detail":null,"nextTryMs":null}}
     {"apiVersion":"safe-drain/v1","time":"2026-03-01T12:03:04.55Z","seq":29,"elapsedMs":184300,"event":"ended","exitCode":3,"error":null}
     "#);
 }

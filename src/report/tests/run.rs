@@ -9,7 +9,7 @@ use crate::report::progress::Detail;
 use crate::report::{Fanout, Reporter, Streams};
 
 fn progress(activity: Activity, since_ms: u64, attempt: u32) -> VmProgress {
-    VmProgress { activity, since_ms, attempt, target: None, queue: None, detail: None }
+    VmProgress { activity, since_ms, attempt, target: None, queue: None, detail: None, next_try_ms: None }
 }
 
 fn node() -> String {

@@ -32,6 +32,7 @@ fn crowd() -> State {
             target: moving.then(|| "node-2".into()),
             queue: (!moving).then_some(n),
             detail: None,
+            next_try_ms: None,
         };
         events.push((
             1000,
