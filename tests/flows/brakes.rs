@@ -69,17 +69,6 @@ async fn a_cluster_that_was_switched_back_stops_the_restarts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_that_the_server_refuses_blocks() {
-    let sim = stale(1).done();
-    let text = "Internal error occurred: VM is not running: restart refused";
-    sim.fault(Fault::on("PUT", "/restart", Then::status(409, "Conflict", text)));
-    let run = drain(&sim, "node-0").with(always).timeout(120).changes().run().await;
-    assert_eq!(run.exit, 3, "{run}");
-    assert_eq!(run.vm("db-0").text("/outcome"), "blocks", "{run}");
-    assert!(run.asked("PUT", "/restart").len() <= 5, "{run}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_restart_whose_answer_is_lost_is_sent_once() {
     let sim = stale(1).done();
     sim.fault(Fault::on("PUT", "/restart", Then::DisconnectAfter).first(1));
@@ -87,27 +76,6 @@ async fn a_restart_whose_answer_is_lost_is_sent_once() {
     run.exits(0);
     run.vm_is("db-0", "restarts", "");
     assert_eq!(run.asked("PUT", "/restart").len(), 1, "{run}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn infrastructure_leaves_last() {
-    let critical = || PodSpec::new().priority_class("system-cluster-critical");
-    let sim = cluster("LiveMigrate")
-        .vm("tenant-a", Vm::new("web-1"))
-        .deployment("shop", "cart", 1)
-        .deployment_with("kube-system", "dns", 1, critical())
-        .deployment("kubevirt", "virt-controller", 1)
-        .done();
-    let run = drain(&sim, "node-0").run().await;
-    run.exits(0);
-    let migrated = run.event(|e| matches!(e, EventKind::VmEnded { .. })).unwrap().elapsed_ms;
-    for pod in ["dns-", "virt-controller-"] {
-        let evicted = run.evictions(pod);
-        assert_eq!(evicted.len(), 1);
-        assert!(evicted[0].at.as_millis() >= u128::from(migrated), "{pod}\n{run}");
-    }
-    assert!(run.evictions("cart-")[0].at < secs(1));
-    assert!(run.event(|e| matches!(e, EventKind::InfrastructureStarted { pods: 2, .. })).is_some(), "{run}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,21 +129,4 @@ async fn a_late_pod_is_evicted_too() {
     let run = drain(&sim, "node-0").changes().at(secs(5), late).run().await;
     assert!(run.evictions("late").len() <= 1);
     run.exits(0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn kubevirts_own_pods_go_after_the_vms_and_virt_api_one_by_one() {
-    let sim = cluster("LiveMigrate").vm("tenant-a", Vm::new("web-1")).kubevirt_pods().done();
-    let run = drain(&sim, "node-0").run().await;
-    run.exits(0);
-    run.vm_is("web-1", "migrates", "");
-    let migrated = run.event(|e| matches!(e, EventKind::VmEnded { .. })).unwrap().elapsed_ms;
-    for pod in ["virt-api-", "virt-controller-", "virt-operator-"] {
-        for r in run.evictions(pod) {
-            assert!(r.at.as_millis() >= u128::from(migrated), "{pod}\n{run}");
-            assert_eq!(r.status, 201, "{run}");
-        }
-    }
-    assert_eq!(run.evictions("virt-api-").len(), 2, "{run}");
-    assert!(run.evictions("virt-handler-").is_empty());
 }

@@ -2,7 +2,7 @@
 
 use safe_drain::event::EventKind;
 use safe_drain::settings::RestartStale;
-use safe_drain_sim::{Fault, Json, Options, PodSpec, Profile, Sim, Then, VirtApi, Vm};
+use safe_drain_sim::{Fault, Json, Options, PodSpec, Sim, Then, VirtApi, Vm};
 use serde_json::json;
 
 use crate::harness::{drain, secs};
@@ -144,37 +144,6 @@ async fn a_terminating_namespace_empties_itself() {
         .await;
     run.exits(0);
     assert!(run.elapsed < secs(60), "{:?}", run.elapsed);
-}
-
-#[tokio::test(start_paused = true)]
-async fn webhook_down_for_thirty_seconds() {
-    let sim = vms(Options::default());
-    sim.virt_api(VirtApi::NoEndpoints);
-    let run = drain(&sim, "node-0").at(secs(30), |sim| sim.virt_api(VirtApi::Up)).run().await;
-    run.exits(0);
-    run.vm_is("web-1", "migrates", "");
-    assert!(run.elapsed < secs(60), "{:?}\n{run}", run.elapsed);
-    assert_eq!(run.stderr.matches("eviction refused for now").count(), 1, "said once\n{run}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn webhook_down_for_good_blocks_after_five_minutes() {
-    let sim = vms(Options::default());
-    sim.virt_api(VirtApi::NoEndpoints);
-    let run = drain(&sim, "node-0").changes().run().await;
-    run.exits(3);
-    run.vm_is("web-1", "blocks", "WebhookUnreachable");
-    assert!(run.elapsed > secs(290) && run.elapsed < secs(330), "{:?}", run.elapsed);
-}
-
-#[tokio::test(start_paused = true)]
-async fn webhook_that_hangs() {
-    let sim = vms(Options { kubevirt: Some(Profile::V1_7), ..Options::default() });
-    sim.virt_api(VirtApi::Hang);
-    let run = drain(&sim, "node-0").at(secs(45), |sim| sim.virt_api(VirtApi::Up)).run().await;
-    run.exits(0);
-    run.vm_is("web-1", "migrates", "");
-    assert!(run.elapsed < secs(90), "{:?}\n{run}", run.elapsed);
 }
 
 #[tokio::test(start_paused = true)]
