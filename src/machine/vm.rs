@@ -338,7 +338,9 @@ impl VmRun {
             | State::Waiting { .. }
             | State::Closed(_) => Some(cause),
         };
-        if let Some(progress) = &self.progress {
+        if matches!(self.state, State::RestartPosting(_)) {
+            row.because = "its restart was sent and not answered yet: it may have been accepted".to_owned();
+        } else if let Some(progress) = &self.progress {
             row.because = super::follow::in_words(progress);
         } else if row.attempts == 0 && !self.asked {
             row.because = "its turn did not come; nothing was sent".to_owned();

@@ -80,7 +80,10 @@ fn is_foreseen(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
 /// True if the budget that refuses is the one that KubeVirt (1.5 and older) keeps for this VMI, alone or beside a user's:
 /// its refusal says nothing about a user's budget, but stands for the migration.
 pub(crate) fn is_own_budget(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> bool {
-    if let EvictionAnswer::BudgetExhausted { budget: Some(budget), .. } = answer {
+    if let EvictionAnswer::BudgetExhausted { budget: Some(budget), .. }
+    | EvictionAnswer::BudgetUnsynced { budget: Some(budget) }
+    | EvictionAnswer::BudgetBusy { budget: Some(budget) } = answer
+    {
         return index.budget(&Key::new(&item.vmi.namespace, budget)).is_some_and(|b| is_of(b, item));
     }
     *answer == EvictionAnswer::MultipleBudgets && own_budget(item, index).is_some()

@@ -6,8 +6,13 @@ mod pods;
 mod releases;
 mod restarts;
 
+use safe_drain_sim::Profile;
+
 /// The cases that are tests here.
 pub(super) const CASES: &[u32] = &[1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 15, 16, 27, 29, 36, 37, 86];
 
 /// The namespace of the VMs.
 const NS: &str = "tenant-a";
+
+/// One release of each sort of answers, for what is not about their differences.
+const SORTS: [Profile; 4] = [Profile::V1_2, Profile::V1_4, Profile::V1_5, Profile::V1_9];

@@ -1,10 +1,10 @@
 //! The same stage on each KubeVirt release, and what only some releases do.
 
 use safe_drain::settings::{DryRun, RestartStale};
-use safe_drain_sim::{Json, Profile, Sim, Vm, World};
+use safe_drain_sim::{Json, Profile, Sim, VirtApi, Vm, World};
 use serde_json::json;
 
-use super::NS;
+use super::{NS, SORTS};
 use crate::harness::{Outcome, drain, secs};
 use crate::vms::{DISK, node_of, with};
 
@@ -31,9 +31,8 @@ fn eviction_codes(run: &Outcome, vm: &str) -> Vec<u16> {
 #[tokio::test(start_paused = true)]
 async fn each_release_is_drained_with_as_few_requests() {
     for profile in Profile::ALL {
-        // Without restarts one release of each sort of answers is enough.
-        let quiet = [Profile::V1_2, Profile::V1_4, Profile::V1_5, Profile::V1_9].contains(&profile);
-        for restart in std::iter::once(RestartStale::Always).chain(quiet.then_some(RestartStale::Unset)) {
+        let unset = SORTS.contains(&profile).then_some(RestartStale::Unset);
+        for restart in std::iter::once(RestartStale::Always).chain(unset) {
             println!("{profile:?} {restart:?}");
             let sim = stage(profile);
             let restarts = restart == RestartStale::Always;
@@ -94,6 +93,16 @@ async fn c27_a_users_budget_speaks_only_where_the_eviction_shuts_the_guest_down(
         run.exits(0);
         assert_eq!(run.vm_is("web-1", "migrates", "").text("/because"), "1 node can take it");
 
+        // With two budgets and no guard nothing begins to migrate it.
+        if profile.fails_open() {
+            let sim = team()(with(profile, "LiveMigrate").vm(NS, web())).done();
+            sim.virt_api(VirtApi::NoEndpoints);
+            let run = drain(&sim, "node-0").changes().run().await;
+            run.exits(3).says("KubeVirt's own budget kubevirt-disruption-budget-").says("is virt-api up?");
+            run.vm_is("web-1", "blocks", "WebhookUnreachable");
+            assert!(run.elapsed < secs(10), "{:?}\n{run}", run.elapsed);
+        }
+
         // It is shut down: the budget is what blocks, by name.
         let sim = team()(with(profile, "None").vm(NS, web())).done();
         let run = drain(&sim, "node-0").run().await;
@@ -140,7 +149,7 @@ async fn c29_no_eviction_is_sent_while_a_migration_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_migration_of_others_that_fails_is_made_up_for() {
-    for profile in [Profile::V1_2, Profile::V1_5, Profile::V1_9] {
+    for profile in SORTS {
         println!("{profile:?}");
         let sim = with(profile, "LiveMigrate").vm(NS, Vm::new("web-1").migration("fail")).done();
         sim.create(json!({"kind": "VirtualMachineInstanceMigration", "metadata": {"name": "m-1", "namespace": NS},

@@ -1,10 +1,10 @@
 //! VMs that a restart helps, and restarts that are refused.
 
-use safe_drain::event::EventKind;
+use safe_drain::event::{EventKind, StopReason};
 use safe_drain::settings::{DrainOptions, RestartStale};
 use safe_drain_sim::{Fault, Json, Profile, Sim, Then, Vm};
 
-use super::NS;
+use super::{NS, SORTS};
 use crate::harness::{drain, secs};
 use crate::vms::{DISK, node_of, with};
 
@@ -93,7 +93,7 @@ async fn c37_a_restart_that_is_refused_leaves_a_blocker_and_is_never_forced() {
         ),
         (400, "BadRequest", "only gracePeriod=0 is supported for now".to_owned(), "Invalid", "gracePeriod=0", 1),
     ];
-    for profile in [Profile::V1_2, Profile::V1_5, Profile::V1_7, Profile::V1_9] {
+    for profile in SORTS {
         for (code, reason, message, cause, words, most) in &refusals {
             let sim = stale(profile);
             sim.fault(Fault::on("PUT", "/restart", Then::status(*code, reason, message)));
@@ -133,6 +133,14 @@ async fn c37_a_restart_that_is_refused_leaves_a_blocker_and_is_never_forced() {
         run.exits(0);
         run.vm_is("db-0", "restarts", "");
         assert!(run.restarts("db-0").len() < 10 && run.elapsed < secs(60), "{:?}\n{run}", run.elapsed);
+
+        // Ctrl-C while no answer has come.
+        let sim = stale(profile);
+        sim.fault(Fault::on("PUT", "/restart", Then::Hang));
+        let run = drain(&sim, "node-0").with(always).signal(secs(5), StopReason::Interrupt).run().await;
+        run.exits(130);
+        let because = "its restart was sent and not answered yet: it may have been accepted";
+        assert_eq!(run.vm_is("db-0", "pending", "Interrupted").text("/because"), because);
 
         // Accepted, and the new VMI carries something else than was promised.
         let sim = stale(profile);
