@@ -90,6 +90,8 @@ pub(super) struct Core {
     next_request: u64,
     next_seq: u64,
     pub(super) pace: Pace,
+    /// Number of the node that took the last place in flight.
+    served: Option<usize>,
 }
 
 impl Core {
@@ -118,6 +120,7 @@ impl Core {
             next_request: 1,
             next_seq: first_seq,
             pace,
+            served: None,
         }
     }
 
@@ -144,10 +147,20 @@ impl Core {
         let id = RequestId(self.next_request);
         self.next_request += 1;
         let generation = kind.takes_slot().then(|| self.pace.sent());
+        if generation.is_some() {
+            self.served = Some(node);
+        }
         self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. } | EffectKind::Undo { .. });
         self.waiting.insert(id, (node, asker, generation));
         self.effects.push_back(Effect { id, kind });
         id
+    }
+
+    /// The order in which that many nodes take the places in flight: whoever took the last one comes last, so that a small
+    /// pace serves them in turn.
+    pub(super) fn turns(&self, nodes: usize) -> impl Iterator<Item = usize> + use<> {
+        let first = self.served.map_or(0, |number| number + 1);
+        (0..nodes).map(move |n| (first + n) % nodes)
     }
 
     /// Tells this event when that request goes out.

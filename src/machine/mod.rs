@@ -272,8 +272,8 @@ impl Machine {
         loop {
             self.cut_overdue(now);
             self.undo(now);
-            for node in &mut self.nodes {
-                node.pump(&mut self.core, now);
+            for number in self.core.turns(self.nodes.len()) {
+                self.nodes[number].pump(&mut self.core, now);
             }
             let freed = std::mem::take(&mut self.core.gate.freed);
             for node in &mut self.nodes {
