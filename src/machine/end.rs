@@ -45,6 +45,11 @@ impl Cut {
 impl NodeRun {
     /// The node ends before everything is closed. Where aborted drains are undone, it ends after that.
     pub(super) fn cut(&mut self, cut: Cut, core: &mut Core, now: Duration) {
+        if self.phase == Phase::Emptied && matches!(cut, Cut::Deadline | Cut::Blind) {
+            // The node is empty: only the list of volumes did not come in time.
+            self.tell_volumes(core, now);
+            return self.finish(None, core, now);
+        }
         let mut cut = cut;
         if let (Cut::Deadline | Cut::Blind, Some(why), false) = (cut, &self.unlisted, self.is_held(core)) {
             // All is closed, but nobody can say that the node is empty.
@@ -118,6 +123,7 @@ impl NodeRun {
             pods,
             undo: self.undo_report.take(),
             warnings: self.warnings.clone(),
+            attached_volumes: self.attached(),
         };
         self.phase = Phase::Ended;
         self.report = Some(report.clone());

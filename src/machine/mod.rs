@@ -28,6 +28,7 @@ mod tests;
 mod types;
 mod undoing;
 mod vm;
+mod volumes;
 
 use self::types::Service;
 pub use decider::{Decide, Decider, Planner};
@@ -172,6 +173,7 @@ impl Machine {
                     node.relisted(result, &mut self.core, now);
                 }
             }
+            (Asker::Node, Reply::Volumes(result)) => self.nodes[number].volumes_listed(id, result, &mut self.core, now),
             (Asker::Pod(uid), Reply::Eviction(answer)) => {
                 if let Some((pod, place)) = self.nodes[number].pod_mut(&uid) {
                     fatal = pod.answer(id, &answer, &mut self.core, place, now);

@@ -9,6 +9,7 @@ use super::pod::{Closed, PodRun};
 use super::types::{EffectKind, Failure, RequestId};
 use super::undoing::Undoing;
 use super::vm::{State as VmState, VmRun};
+use super::volumes::Volumes;
 use crate::event::EventKind;
 use crate::exit::ExitCode;
 use crate::facts::{Key, PodFacts, Touched};
@@ -43,6 +44,8 @@ pub(super) enum Phase {
     Relisting(RequestId),
     /// It was cut short, and what was begun is taken back.
     Undoing,
+    /// The node is empty: what is attached to it is being listed.
+    Emptied,
     /// Ended.
     Ended,
 }
@@ -70,6 +73,8 @@ pub(super) struct NodeRun {
     /// True while newcomers wait for what an answer tells of those before them.
     pub(super) undecided: bool,
     pub(super) warnings: Vec<String>,
+    /// What is still attached to it.
+    pub(super) volumes: Volumes,
     /// Since when it looks as if its cordon were gone, and whether that was said.
     schedulable: Option<(Duration, bool)>,
     pub(super) undoing: Option<Undoing>,
@@ -102,6 +107,7 @@ impl NodeRun {
             unclear: BTreeMap::new(),
             undecided: false,
             warnings: Vec::new(),
+            volumes: Volumes::default(),
             schedulable: None,
             undoing: None,
             undo_report: None,
@@ -169,13 +175,15 @@ impl NodeRun {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        matches!(self.phase, Phase::Running(_) | Phase::Relisting(_))
+        matches!(self.phase, Phase::Running(_) | Phase::Relisting(_) | Phase::Emptied)
     }
 
     fn turn(&self) -> Wave {
         match self.phase {
             Phase::Running(wave) => wave,
-            Phase::Waiting | Phase::Relisting(_) | Phase::Undoing | Phase::Ended => Wave::Infrastructure,
+            Phase::Waiting | Phase::Relisting(_) | Phase::Emptied | Phase::Undoing | Phase::Ended => {
+                Wave::Infrastructure
+            }
         }
     }
 
@@ -283,6 +291,9 @@ impl NodeRun {
 
     /// Time has passed, or a place became free.
     pub(super) fn pump(&mut self, core: &mut Core, now: Duration) {
+        if self.phase == Phase::Emptied {
+            self.end_if_told(core, now);
+        }
         if !matches!(self.phase, Phase::Running(_)) {
             return;
         }
@@ -322,7 +333,7 @@ impl NodeRun {
         }
     }
 
-    fn closings(&self) -> impl Iterator<Item = Option<Closed>> {
+    pub(super) fn closings(&self) -> impl Iterator<Item = Option<Closed>> {
         self.vms.iter().map(VmRun::closed).chain(self.pods.iter().map(PodRun::closed))
     }
 
@@ -344,6 +355,7 @@ impl NodeRun {
         }
         let kind = EffectKind::RelistPods { node: self.place.node.clone() };
         self.phase = Phase::Relisting(core.send(self.place.number, Asker::Node, kind));
+        self.ask_for_volumes(core, now);
     }
 
     /// The last list of the node's pods.
@@ -361,7 +373,8 @@ impl NodeRun {
                 let touched = core.index.apply(crate::facts::Change::Pods { node: self.place.node.clone(), delta });
                 self.touched(&touched, core, now);
                 if self.is_running() && !self.is_held(core) {
-                    self.finish(None, core, now);
+                    self.phase = Phase::Emptied;
+                    self.end_if_told(core, now);
                 }
             }
             Err(failure) => {
@@ -400,6 +413,7 @@ impl NodeRun {
             .chain(echo)
             .chain(self.unclear_until())
             .filter(move |_| running)
+            .chain(self.volumes.until().filter(|_| self.phase == Phase::Emptied))
             .chain(deadline)
             .chain(self.undo_wakes())
     }

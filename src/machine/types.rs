@@ -83,7 +83,8 @@ impl Reply {
             | Self::KubeVirt(_)
             | Self::Pod(_)
             | Self::Pods(_)
-            | Self::Undo(_) => Service::Unknown,
+            | Self::Undo(_)
+            | Self::Volumes(_) => Service::Unknown,
             Self::Eviction(_) | Self::Restart(_) => Service::Given,
         }
     }
@@ -101,6 +102,8 @@ impl Reply {
             Self::Pods(result) => matches!(result, Err(Failure::Unauthorized)),
             // What is not undone is said; it ends nothing.
             Self::Undo(_) => false,
+            // It only adds to what is told at the end.
+            Self::Volumes(_) => false,
         }
     }
 }
@@ -147,6 +150,8 @@ pub enum Reply {
     Pods(Result<Vec<PodFacts>, Failure>),
     /// To `Undo`.
     Undo(UndoAnswer),
+    /// To `ListVolumes`: names of those that are attached.
+    Volumes(Result<Vec<String>, Failure>),
 }
 
 /// A request that the shell must send, once.
@@ -221,6 +226,11 @@ pub enum EffectKind {
     Undo {
         /// Which.
         step: Step,
+    },
+    /// List the volumes that are still attached to a node whose pods are gone.
+    ListVolumes {
+        /// Node.
+        node: String,
     },
 }
 

@@ -240,7 +240,23 @@ pub struct NodeReport {
     /// Things worth knowing that belong to no single row.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Result: volumes that were still attached when the last pod had gone, where there were any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attached_volumes: Vec<String>,
 }
+
+/// What volumes that are still attached mean for whoever powers the node off: while they are, their pods cannot start
+/// elsewhere ("Multi-Attach error"), and with the node off they are detached by force only, after 6 minutes.
+pub fn still_attached(volumes: &[String]) -> String {
+    let n = volumes.len();
+    let more = if n > NAMED_VOLUMES { format!(" and {} more", n - NAMED_VOLUMES) } else { String::new() };
+    let names = volumes[..n.min(NAMED_VOLUMES)].join(", ");
+    let are = if n == 1 { "volume is" } else { "volumes are" };
+    format!("{n} {are} still attached: {names}{more}; wait before you power the node off")
+}
+
+/// Volumes that are named before they are only counted.
+const NAMED_VOLUMES: usize = 8;
 
 /// Counts of a node's rows by what matters to a reader.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -1,5 +1,6 @@
 //! Items: one VM or pod of a node, with its forecast. The machine calls these again to decide with fresh facts.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,6 +10,7 @@ use crate::classify::{Classified, Role, Severity, classify, is_selected};
 use crate::facts::{Index, Key, Migratable, PodFacts, PodKey, PodRole, VmiFacts, VmiOwner};
 use crate::forecast::budget::{self, BudgetForecast, PodBudgets};
 use crate::forecast::strategy::strategies;
+use crate::forecast::targets::{self, Hindrance, Search};
 use crate::forecast::vm::{VmContext, forecast};
 use crate::outcome::{Cause, NameUid, OwnerRef, PodOutcome, PodRow, VmRow};
 
@@ -141,12 +143,36 @@ pub(super) fn pod_item(
         one_at_a_time: order::one_at_a_time(pod),
         budgets: Vec::new(),
         grace: options.grace_period.map_or_else(|| seconds(pod.grace_seconds), |s| Duration::from_secs(u64::from(s))),
+        bound: None,
         row: row(pod, classified, outcome),
     };
     if item.action == PodAction::Evict {
         ask_budgets(&mut item, pod, index);
     }
+    if matches!(item.action, PodAction::Evict | PodAction::Delete)
+        && let Some(why) = bound_to_node(pod, index, options)
+    {
+        item.row.cause = item.row.cause.or(Some(Cause::BoundToNode));
+        let before = std::mem::take(&mut item.row.because);
+        item.row.because = if before.is_empty() { why.clone() } else { format!("{before}; {why}") };
+        item.bound = Some(why);
+    }
     Some(item)
+}
+
+/// What replaces a pod waits for this node where no other one can reach its disk (a local volume) or has its device.
+fn bound_to_node(pod: &PodFacts, index: &Index, options: &PlanOptions) -> Option<String> {
+    let claims: BTreeSet<Key> = pod.claims.iter().map(|name| Key::new(&pod.key.namespace, name)).collect();
+    let node = pod.node.as_deref().filter(|_| pod.owner.is_some() && !pod.phase.is_finished())?;
+    if claims.is_empty() {
+        return None;
+    }
+    let (demands, drained) = (&pod.demands, &options.drained_nodes);
+    let search = Search { demands, claims, source: node, drained, launcher: false, cpu_model: None };
+    let (hindrance, _) = targets::find(index, &search).none?;
+    let alone = !index.nodes().any(|n| n.name != node && !drained.contains(&n.name));
+    let text = format!("only {node} reaches its disk: what replaces it cannot run until the node is back");
+    (hindrance == Hindrance::Bound && !alone).then_some(text)
 }
 
 /// `--disable-eviction` deletes plain pods only: KubeVirt's leave through virt-api.

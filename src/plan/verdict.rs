@@ -40,6 +40,7 @@ impl NodePlan {
             pods,
             undo: None,
             warnings: self.warnings.clone(),
+            attached_volumes: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::words::{vm_because, vm_mark, vm_on_drain, vm_severity, vm_strategy};
 use super::{groups, remedies};
 use crate::event::ServerInfo;
 use crate::exit::ExitCode;
-use crate::outcome::{NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
+use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
 
 /// What the table is made of.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,8 @@ fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
     }
     let of = |outcome: PodOutcome| node.pods.iter().filter(move |p| p.outcome == outcome);
     let order = [PodOutcome::Refused, PodOutcome::Blocks, PodOutcome::Waits];
-    let groups: Vec<groups::Group> = order.into_iter().flat_map(|o| groups::pods(of(o))).collect();
+    let mut groups: Vec<groups::Group> = order.into_iter().flat_map(|o| groups::pods(of(o))).collect();
+    groups.extend(groups::pods(node.pods.iter().filter(|p| is_noted(p))));
     if !node.pods.is_empty() {
         lines.push(Line::new());
     }
@@ -117,15 +118,30 @@ fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
     lines
 }
 
+/// True for a pod that goes, but not without something to be said about it.
+fn is_noted(pod: &PodRow) -> bool {
+    let noted = [
+        Cause::Returned,
+        Cause::BoundToNode,
+        Cause::LocalData,
+        Cause::Unmanaged,
+        Cause::OrphanedDaemonSetPod,
+        Cause::Finalizer,
+    ];
+    pod.outcome == PodOutcome::Evicts && pod.cause.is_some_and(|cause| noted.contains(&cause))
+}
+
 /// The pods that need no line of their own, counted: `12 pods are evicted, 3 stay (2 DaemonSet, 1 static)`.
 fn folded_words(pods: &[PodRow]) -> String {
     let count = |outcome: PodOutcome| pods.iter().filter(|p| p.outcome == outcome).count();
     let mut parts = Vec::new();
-    let evicted = count(PodOutcome::Evicts);
+    let noted = pods.iter().filter(|p| is_noted(p)).count();
+    let evicted = count(PodOutcome::Evicts) - noted;
+    let more = if noted > 0 { ("more pod", "more pods") } else { ("pod", "pods") };
     if evicted > 0 {
         parts.push(format!(
             "{} {} evicted{}",
-            plural(evicted, "pod", "pods"),
+            plural(evicted, more.0, more.1),
             agree(evicted, "is", "are"),
             paces(pods, evicted)
         ));

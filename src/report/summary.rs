@@ -9,7 +9,7 @@ use super::style::{Label, Line, Mark};
 use super::text::{agree, duration, names, pack, plural, reason_row, span};
 use super::undo::taken_back;
 use crate::exit::ExitCode;
-use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, UndoVerdict, Verdict, VmOutcome, VmRow};
+use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, UndoVerdict, Verdict, VmOutcome, VmRow, still_attached};
 
 /// Names that a line shows before it counts the rest.
 const NAMES: usize = 8;
@@ -229,8 +229,19 @@ fn left(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
         }
     }
     lines.extend(pods_left(node));
+    let bound = |p: &&PodRow| p.outcome == PodOutcome::Evicts && p.cause == Some(Cause::BoundToNode);
+    let bound: Vec<String> = node.pods.iter().filter(bound).map(PodRow::display_name).collect();
+    if !bound.is_empty() {
+        let head = Line::plain("  ").and(Line::marked(Mark::Down));
+        let what = format!("what replaces {}", plural(bound.len(), "pod", "pods"));
+        lines.extend(listed(head, &format!("{what} waits until the node is back (disk): "), &bound, width));
+    }
     let skipped = node.pods.iter().filter(|p| p.outcome == PodOutcome::Skipped);
     lines.extend(groups::pods(skipped).iter().flat_map(|g| g.sentence(2, width)));
+    if !node.attached_volumes.is_empty() {
+        let text = still_attached(&node.attached_volumes);
+        lines.extend(reason_row(Line::plain("  ").and(Line::marked(Mark::Down)), &text, None, width));
+    }
     lines
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use crate::answer::{
     EvictionAnswer, RawAnswer, RestartAnswer, UndoAnswer, classify_eviction, classify_restart, classify_undo,
 };
-use crate::cluster::{ApiProblem, Connection, ProblemKind, Requests};
+use crate::cluster::{ApiProblem, Attachment, Connection, ProblemKind, Requests};
 use crate::facts::NodeFacts;
 use crate::machine::{Cordoned, Effect, EffectKind, Failure, Reply, RequestId};
 use crate::undo::Step;
@@ -64,6 +64,7 @@ impl Performer {
             EffectKind::ReadPod { pod } => Reply::Pod(found(requests.get_pod(&pod.key()).await)),
             EffectKind::Undo { step } => Reply::Undo(undo_step(requests, step, false).await),
             EffectKind::RelistPods { node } => Reply::Pods(requests.list_pods_on(node).await.map_err(failure)),
+            EffectKind::ListVolumes { node } => Reply::Volumes(attached(requests.volume_attachments(node).await)),
         }
     }
 
@@ -131,6 +132,7 @@ fn is_unauthorized(reply: &Reply) -> bool {
         | Reply::KubeVirt(_)
         | Reply::Pod(_)
         | Reply::Pods(_)
+        | Reply::Volumes(_)
         | Reply::Eviction(_)
         | Reply::Restart(_)
         | Reply::Undo(_) => false,
@@ -139,6 +141,14 @@ fn is_unauthorized(reply: &Reply) -> bool {
 
 fn wrote(result: Result<NodeFacts, ApiProblem>) -> Result<Cordoned, Failure> {
     result.map(|facts| Cordoned { facts, wrote: true }).map_err(failure)
+}
+
+/// Names of the volumes that are attached, in order.
+fn attached(result: Result<Vec<Attachment>, ApiProblem>) -> Result<Vec<String>, Failure> {
+    let attached = result.map_err(failure)?.into_iter().filter(|a| a.attached);
+    let mut names: Vec<String> = attached.map(|a| a.volume.unwrap_or(a.name)).collect();
+    names.sort();
+    Ok(names)
 }
 
 fn found<T>(result: Result<Option<T>, ApiProblem>) -> Result<T, Failure> {

@@ -39,10 +39,15 @@ impl PodRun {
             (true, _) => PodExit::Evicted,
         };
         self.item.row.outcome = if ours { PodOutcome::Evicts } else { PodOutcome::Gone };
-        self.item.row.cause = None;
         self.item.row.waiting_helps = None;
         self.item.row.remedy = None;
-        self.item.row.because = if ours { String::new() } else { "gone without us".to_owned() };
+        // What holds for its successor is told at the end.
+        self.item.row.cause = self.item.bound.as_ref().filter(|_| ours).map(|_| Cause::BoundToNode);
+        self.item.row.because = match &self.item.bound {
+            Some(why) if ours => why.clone(),
+            Some(_) | None if ours => String::new(),
+            Some(_) | None => "gone without us".to_owned(),
+        };
         let (node, pod) = (place.node.clone(), self.item.pod.clone());
         core.emit(now, EventKind::PodGone { node, pod, launcher: false, how });
         if ours && let Some(successor) = self.successor.take() {

@@ -379,8 +379,8 @@ impl Fair {
         match &effect.kind {
             EffectKind::Cordon { node, .. } | EffectKind::CordonFresh { node } => {
                 if self.unkind > 27 && self.is_unkind() {
-                    let failures = [Failure::Conflict, Failure::Passing("t".into())];
-                    return Reply::Cordon(Err(failures[usize::from(self.random(2) == 0)].clone()));
+                    let conflict = self.random(2) != 0;
+                    return Reply::Cordon(Err(if conflict { Failure::Conflict } else { Failure::Passing("t".into()) }));
                 }
                 let facts = self.rig.machine.core.index.node(node).unwrap().clone();
                 let wrote = !facts.unschedulable;
@@ -397,6 +397,7 @@ impl Fair {
                 let here = |p: &&PodFacts| p.node.as_deref() == Some(node);
                 Reply::Pods(Ok(self.pods.values().filter(here).cloned().collect()))
             }
+            EffectKind::ListVolumes { .. } => Reply::Volumes(Ok(Vec::new())),
             EffectKind::Restart { vm } => {
                 if self.is_unkind() {
                     return Reply::Restart(RestartAnswer::Unavailable { text: "503".into(), after: None });

@@ -18,6 +18,7 @@ mod restarts;
 mod stops;
 mod uncordoned;
 mod vms;
+mod volumes;
 mod waiting;
 
 use std::time::Duration;
@@ -158,6 +159,15 @@ impl Rig {
         self
     }
 
+    /// Nothing is attached to the nodes that ask.
+    pub(super) fn no_volumes(&mut self) {
+        self.take();
+        while let Some(position) = self.open.iter().position(|e| matches!(e.kind, EffectKind::ListVolumes { .. })) {
+            let effect = self.open.remove(position);
+            self.input(Input::Answer { id: effect.id, reply: Reply::Volumes(Ok(Vec::new())) });
+        }
+    }
+
     /// Answers the one open request that fits.
     pub(super) fn answer_to(&mut self, which: impl Fn(&EffectKind) -> bool, reply: Reply) {
         self.take();
@@ -196,7 +206,7 @@ impl Rig {
 
     /// The last list shows what the index has.
     pub(super) fn relist(&mut self) {
-        self.take();
+        self.no_volumes();
         let node = self.open.iter().find_map(|e| match &e.kind {
             EffectKind::RelistPods { node } => Some(node.clone()),
             _ => None,
@@ -294,6 +304,11 @@ impl Rig {
     pub(super) fn vm_row(&self, name: &str) -> VmRow {
         self.report("node-0").vms.into_iter().find(|v| v.name == name).unwrap()
     }
+}
+
+/// What a node asks for when everything on it is closed.
+pub(super) fn last_look(node: &str) -> [EffectKind; 2] {
+    [EffectKind::RelistPods { node: node.into() }, EffectKind::ListVolumes { node: node.into() }]
 }
 
 /// Name of the pod that an effect evicts or deletes.

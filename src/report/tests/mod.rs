@@ -182,6 +182,7 @@ pub(super) fn report(verdict: Verdict, exit_code: u8, vms: Vec<VmRow>, pods: Vec
         pods,
         undo: None,
         warnings: Vec::new(),
+        attached_volumes: Vec::new(),
     }
 }
 
