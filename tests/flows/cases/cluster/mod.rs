@@ -1,6 +1,26 @@
 //! Any cluster: budgets, admission, odd pods, endings, transport, the command's manners.
 
+mod budgets;
 mod storage;
 
+use safe_drain_sim::Then;
+use serde_json::{Value, json};
+
 /// The cases that are tests here.
-pub(super) const CASES: &[u32] = &[31, 63, 85];
+pub(super) const CASES: &[u32] = &[31, 40, 41, 42, 43, 47, 63, 66, 85];
+
+/// A Status with details, in the server's place.
+fn answered(code: u16, reason: &str, message: &str, details: Value) -> Then {
+    let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": code});
+    for (field, value) in [("reason", json!(reason)), ("details", details)] {
+        if value != "" && !value.is_null() {
+            status[field] = value;
+        }
+    }
+    Then::Answer {
+        status: code,
+        headers: Vec::new(),
+        content_type: "application/json".to_owned(),
+        body: status.to_string(),
+    }
+}
