@@ -181,11 +181,12 @@ fn plain(pod: &PodFacts, index: &Index, options: &PlanOptions, now: Timestamp) -
         return Classified::new(Role::Evictable, vec![finding.clone()]);
     }
     let launcher = !matches!(pod.role, PodRole::Plain);
+    let orphaned = daemon.is_some();
     let findings = daemon
         .into_iter()
         .chain(rules::local_storage(pod, options).filter(|_| !launcher))
         .chain(rules::unmanaged(pod, options))
-        .chain(rules::may_come_back(pod))
+        .chain(rules::may_come_back(pod).filter(|_| !orphaned))
         .collect();
     Classified::new(Role::Evictable, findings)
 }

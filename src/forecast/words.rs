@@ -93,3 +93,8 @@ pub fn duration(seconds: i64) -> String {
     }
     if text.is_empty() { "0s".into() } else { text }
 }
+
+/// A length of time as people write it.
+pub fn spoken(length: std::time::Duration) -> String {
+    duration(i64::try_from(length.as_secs()).unwrap_or(i64::MAX))
+}

@@ -9,6 +9,7 @@ use super::vm::VmRun;
 use crate::event::EventKind;
 use crate::facts::VmiOwner;
 use crate::forecast::after::{After, after};
+use crate::forecast::words::spoken;
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::VmAction;
 
@@ -19,10 +20,10 @@ impl VmRun {
         row.cause = Some(Cause::GraceTooLong);
         row.waiting_helps = Some(false);
         row.because = format!(
-            "its guest may take {}s to stop, longer than the time left; nothing was sent",
-            self.item.grace.as_secs()
+            "its guest may take {} to stop, longer than the time left; nothing was sent",
+            spoken(self.item.grace)
         );
-        row.remedy = Some(format!("run again with --timeout above {}s", self.item.grace.as_secs()));
+        row.remedy = Some(format!("run again with --timeout above {}", spoken(self.item.grace)));
         self.close(Closed::Pending, core, place, now);
     }
 

@@ -66,13 +66,14 @@ impl NodeRun {
             if cut == Cut::Vanished && vm.closed().is_none() {
                 vm.item.row.outcome = VmOutcome::Lost;
                 vm.item.row.because = "the node vanished under it".to_owned();
+                (vm.item.row.cause, vm.item.row.waiting_helps) = (Some(cause), Some(false));
                 vm.state = VmState::Closed(Closed::Pending);
             }
             vm.cut(cause, core, &self.place);
         }
         for pod in &mut self.pods {
             pod.settle(&unsent, core, &self.place, now);
-            pod.cut(cause, &unsent);
+            pod.cut(cut, &unsent, core, &self.place, now);
         }
         if core.options.undo_on_abort && cut.is_abort() {
             return self.begin_undo(cut, core, now);
@@ -124,6 +125,7 @@ impl NodeRun {
             undo: self.undo_report.take(),
             warnings: self.warnings.clone(),
             attached_volumes: self.attached(),
+            vanished: cut == Some(Cut::Vanished),
         };
         self.phase = Phase::Ended;
         self.report = Some(report.clone());

@@ -11,6 +11,7 @@ use super::vm::{State, VmRun};
 use crate::event::{Activity, VmProgress};
 use crate::facts::{KubeVirtState, Migratable, MigrationFacts, RunStrategy, VmFacts, VmiFacts, VmiPhase};
 use crate::forecast::vm::whose_turn;
+use crate::forecast::words::spoken;
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::VmAction;
 
@@ -223,7 +224,7 @@ impl VmRun {
             self.successor(core);
         }
         if !self.has_left(core, place) {
-            let detail = Some(format!("grace {}s", self.item.grace.as_secs()));
+            let detail = Some(format!("grace {}", spoken(self.item.grace)));
             return self.show(core, place, Activity::ShuttingDown, None, detail, now);
         }
         // What stays off is done; so is what somebody else ended whom no VM starts again.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::core::Core;
 use super::node::NodeRun;
-use super::pod::PodRun;
+use super::pod::{PodRun, Successor};
 use super::vm::VmRun;
 use crate::facts::PodFacts;
 use crate::outcome::Cause;
@@ -47,7 +47,8 @@ impl NodeRun {
             }
             if let Some(number) = self.predecessor(&pod) {
                 self.ignored.insert(uid);
-                self.pods[number].returned(&pod.key.name);
+                let tolerates_cordon = pod.tolerates_cordon;
+                self.pods[number].returned(Successor { name: pod.key.name, tolerates_cordon });
                 continue;
             }
             let Some(plan) = &plan else { continue };

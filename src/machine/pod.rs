@@ -71,7 +71,14 @@ pub(super) struct PodRun {
     /// True for a pod that came after the cordon.
     pub(super) late: bool,
     /// The pod that took its place here.
-    successor: Option<String>,
+    successor: Option<Successor>,
+}
+
+/// The pod that took the place of one that left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Successor {
+    pub(super) name: String,
+    pub(super) tolerates_cordon: bool,
 }
 
 impl PodRun {

@@ -13,6 +13,7 @@ use crate::event::{Activity, EventKind};
 use crate::facts::KubeVirtState;
 use crate::forecast::strategy::strategies;
 use crate::forecast::vm::restart_must_wait;
+use crate::forecast::words::spoken;
 use crate::outcome::{Cause, VmOutcome};
 
 /// How often a 409 right after somebody's restart is asked again before it counts as a refusal.
@@ -179,7 +180,7 @@ impl VmRun {
                 return self.block(core, place, Cause::RestartStalled, because.to_owned(), now);
             }
             self.wake_at = Some(bound);
-            let detail = Some(format!("grace {}s", self.item.grace.as_secs()));
+            let detail = Some(format!("grace {}", spoken(self.item.grace)));
             return self.show(core, place, Activity::ShuttingDown, None, detail, now);
         }
         let bound_here = self.item.row.outcome == VmOutcome::DownUntilNode;

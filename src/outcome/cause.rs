@@ -45,7 +45,7 @@ pub enum Cause {
     StrategyMismatch,
     /// It stays off by its run strategy or its owner.
     StaysOff,
-    /// Only this node has its disk or device.
+    /// Only this node has its disk or device; of a pod also: the labels that it asks for.
     BoundToNode,
     /// The node cannot confirm that anything stopped.
     NodeNotReady,

@@ -243,6 +243,9 @@ pub struct NodeReport {
     /// Result: volumes that were still attached when the last pod had gone, where there were any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attached_volumes: Vec<String>,
+    /// Result: true where its Node object was deleted during the drain.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub vanished: bool,
 }
 
 /// What volumes that are still attached mean for whoever powers the node off: while they are, their pods cannot start

@@ -9,8 +9,9 @@ use super::items::pod_item;
 use super::{NodePlan, Plan, PlanOptions, PodAction, PodItem, VmAction, VmItem, forecast_vm};
 use crate::classify::{Classified, Finding, Role, Severity, classify};
 use crate::facts::{Index, Key, KubeVirtState, NodeReady, PodFacts};
+use crate::forecast::targets;
 use crate::forecast::vm::cluster_is_unclear;
-use crate::forecast::{targets, words};
+use crate::forecast::words::spoken;
 use crate::outcome::{Cause, PodOutcome, VmOutcome};
 
 /// A live migration hardly ever takes less; with the limit per node it gives the least time that a node needs.
@@ -129,10 +130,6 @@ fn too_short(index: &Index, vms: &[VmItem], options: &PlanOptions) -> Option<Str
     let unsent = slowest.is_some_and(|vm| grace > options.timeout && vm.action != VmAction::AwaitGone);
     let so = if unsent { ", so it is not begun" } else { "" };
     Some(format!("{why}, and --timeout is {}{so}: --timeout={minutes}m fits", spoken(options.timeout)))
-}
-
-fn spoken(duration: Duration) -> String {
-    words::duration(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
 }
 
 fn warnings(index: &Index, plans: &[NodePlan]) -> Vec<String> {

@@ -160,19 +160,24 @@ pub(super) fn pod_item(
     Some(item)
 }
 
-/// What replaces a pod waits for this node where no other one can reach its disk (a local volume) or has its device.
+/// True for a pod that its controller replaces. A DaemonSet's leaves only where its DaemonSet is gone.
+fn comes_back(pod: &PodFacts) -> bool {
+    pod.owner.as_ref().is_some_and(|owner| owner.kind != "DaemonSet") && !pod.phase.is_finished()
+}
+
+/// What replaces a pod finds no node where no other one can reach its disk (a local volume), has its device, or has the
+/// labels that it asks for. Closed nodes do not count: they may open again.
 fn bound_to_node(pod: &PodFacts, index: &Index, options: &PlanOptions) -> Option<String> {
+    let (demands, drained) = (&pod.demands, &options.drained_nodes);
+    let source = pod.node.as_deref().filter(|_| comes_back(pod))?;
     let claims: BTreeSet<Key> = pod.claims.iter().map(|name| Key::new(&pod.key.namespace, name)).collect();
-    let node = pod.node.as_deref().filter(|_| pod.owner.is_some() && !pod.phase.is_finished())?;
-    if claims.is_empty() {
+    let free = demands.node_selector.is_empty() && demands.affinity.is_empty() && demands.devices.is_empty();
+    if free && claims.is_empty() {
         return None;
     }
-    let (demands, drained) = (&pod.demands, &options.drained_nodes);
-    let search = Search { demands, claims, source: node, drained, launcher: false, cpu_model: None };
-    let (hindrance, _) = targets::find(index, &search).none?;
-    let alone = !index.nodes().any(|n| n.name != node && !drained.contains(&n.name));
-    let text = format!("only {node} reaches its disk: what replaces it cannot run until the node is back");
-    (hindrance == Hindrance::Bound && !alone).then_some(text)
+    let search = Search { demands, claims, source, drained, launcher: false, cpu_model: None };
+    let (hindrance, why) = targets::find(index, &search).none?;
+    (hindrance != Hindrance::NoNodeOpen).then(|| format!("{why}; what replaces it stays Pending"))
 }
 
 /// `--disable-eviction` deletes plain pods only: KubeVirt's leave through virt-api.

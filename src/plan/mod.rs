@@ -128,7 +128,7 @@ pub struct PodItem {
     pub budgets: Vec<Key>,
     /// Time that it may take to stop.
     pub grace: Duration,
-    /// Why what replaces it cannot run before the node is back, where that is so.
+    /// Why what replaces it finds no node, where that is so.
     pub bound: Option<String>,
     /// The forecast, as people and programs see it.
     pub row: PodRow,

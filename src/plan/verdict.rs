@@ -41,6 +41,7 @@ impl NodePlan {
             undo: None,
             warnings: self.warnings.clone(),
             attached_volumes: Vec::new(),
+            vanished: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::style::{Label, Line};
+use super::style::{Label, Line, Mark};
 use super::text::{agree, plural, reason_row};
 use super::words::{vm_because, vm_mark, vm_on_drain, vm_severity, vm_strategy};
 use super::{groups, remedies};
@@ -106,7 +106,11 @@ fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
     let of = |outcome: PodOutcome| node.pods.iter().filter(move |p| p.outcome == outcome);
     let order = [PodOutcome::Refused, PodOutcome::Blocks, PodOutcome::Waits];
     let mut groups: Vec<groups::Group> = order.into_iter().flat_map(|o| groups::pods(of(o))).collect();
-    groups.extend(groups::pods(node.pods.iter().filter(|p| is_noted(p))));
+    let noted = groups::pods(node.pods.iter().filter(|p| is_noted(p)));
+    groups.extend(noted.into_iter().map(|mut group| {
+        group.mark = Mark::Down;
+        group
+    }));
     if !node.pods.is_empty() {
         lines.push(Line::new());
     }

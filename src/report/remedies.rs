@@ -7,6 +7,9 @@ use crate::outcome::{Cause, PodOutcome, PodRow, VmOutcome, VmRow};
 
 /// What to do about a VM.
 pub fn of_vm(row: &VmRow) -> Option<String> {
+    if row.outcome == VmOutcome::Lost {
+        return Some(LOST.to_owned());
+    }
     let stuck = matches!(row.outcome, VmOutcome::Blocks | VmOutcome::Down);
     known(row.remedy.as_ref(), &row.needs).or_else(|| row.cause.filter(|_| stuck).and_then(|cause| for_vm(row, cause)))
 }
@@ -16,6 +19,9 @@ pub fn of_pod(row: &PodRow) -> Option<String> {
     let stuck = matches!(row.outcome, PodOutcome::Blocks | PodOutcome::Returned);
     known(row.remedy.as_ref(), &row.needs).or_else(|| row.cause.filter(|_| stuck).and_then(|cause| for_pod(row, cause)))
 }
+
+/// What a guest that may still run is dangerous for.
+const LOST: &str = "make sure that the machine is off before it is started elsewhere: two guests corrupt one disk";
 
 /// The row's own remedy, else the flags that it needs.
 fn known(remedy: Option<&String>, needs: &[&'static str]) -> Option<String> {

@@ -94,7 +94,11 @@ impl Rest {
             PodOutcome::Refused => Some(Self::Refused),
             PodOutcome::Returned => Some(Self::CameBack),
             PodOutcome::Blocks if row.waiting_helps != Some(true) => Some(Self::Stuck),
-            PodOutcome::Waits | PodOutcome::Pending if row.cause.is_some_and(ends_by_itself) => Some(Self::GoesOn),
+            PodOutcome::Waits | PodOutcome::Pending
+                if row.cause.is_some_and(ends_by_itself) && row.waiting_helps != Some(false) =>
+            {
+                Some(Self::GoesOn)
+            }
             PodOutcome::Blocks | PodOutcome::Waits | PodOutcome::Pending => Some(Self::MayClear),
             PodOutcome::Evicts
             | PodOutcome::Stays
@@ -117,7 +121,7 @@ impl Rest {
         match self {
             Self::GoesOn => "Still stopping or migrating (goes on by itself):",
             Self::MayClear => "Still on the node (waiting or a second run may clear it):",
-            Self::CameBack => "Came back to the node (they tolerate the cordon):",
+            Self::CameBack => "Came back to the node:",
             Self::Stuck => "Blocked (waiting will not clear it):",
             Self::Refused => "Refused (a flag or consent is missing):",
         }
@@ -173,7 +177,9 @@ pub fn verdict_line(node: &NodeReport, timeout: Duration) -> Line {
         let pods = plural(left_out, "other pod", "other pods");
         let _ = write!(rest, "; {pods} {}; the node is not empty", agree(left_out, "remains", "remain"));
     }
-    if !is_drained(node) {
+    if node.vanished {
+        rest.push_str("; its Node object is gone");
+    } else if !is_drained(node) {
         rest.push_str(match (node.cordoned_now, node.cordoned_before) {
             (true, true) => "; it is cordoned, as it was before",
             (true, false) => "; it stays cordoned",
@@ -234,7 +240,7 @@ fn left(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
     if !bound.is_empty() {
         let head = Line::plain("  ").and(Line::marked(Mark::Down));
         let what = format!("what replaces {}", plural(bound.len(), "pod", "pods"));
-        lines.extend(listed(head, &format!("{what} waits until the node is back (disk): "), &bound, width));
+        lines.extend(listed(head, &format!("{what} stays Pending, no other node can take it: "), &bound, width));
     }
     let skipped = node.pods.iter().filter(|p| p.outcome == PodOutcome::Skipped);
     lines.extend(groups::pods(skipped).iter().flat_map(|g| g.sentence(2, width)));
@@ -314,7 +320,8 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
         let back = if down.is_empty() { String::new() } else { format!(", then {} can run again", names(&down, 3)) };
         steps.push((format!("kubectl uncordon {}", node.name), format!("when the maintenance is done{back}")));
     }
-    let undone: Vec<&NodeReport> = began.into_iter().filter(|n| !is_drained(n)).collect();
+    // Of a node that does not exist any more nothing is left to drain or to undo.
+    let undone: Vec<&NodeReport> = began.into_iter().filter(|n| !is_drained(n) && !n.vanished).collect();
     if !undone.is_empty() {
         let stuck = |n: &NodeReport| {
             n.vms.iter().any(|v| Rest::of_vm(n, v) == Some(Rest::Stuck))

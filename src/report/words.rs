@@ -115,6 +115,7 @@ pub fn for_several(because: &str) -> String {
         ("it is ", "they are "),
         ("it has ", "they have "),
         ("it tolerates ", "they tolerate "),
+        ("no controller owns it, so nothing brings it back", "no controller owns them, so nothing brings them back"),
         ("its turn ", "their turn "),
         ("its migration is ", "their migrations are "),
         ("its migration prepares the target", "their migrations prepare the targets"),
@@ -123,7 +124,13 @@ pub fn for_several(because: &str) -> String {
         ("its eviction is ", "their evictions are "),
     ];
     let plural = starts.iter().find_map(|(one, many)| because.strip_prefix(one).map(|rest| format!("{many}{rest}")));
-    plural.unwrap_or_else(|| because.replace(" did not let it go", " did not let them go"))
+    let ends = [
+        (" did not let it go", " did not let them go"),
+        (" can take it: ", " can take them: "),
+        ("what replaces it stays ", "what replaces them stays "),
+        (" ends with it", " ends with them"),
+    ];
+    plural.unwrap_or_else(|| ends.iter().fold(because.to_owned(), |text, (one, many)| text.replace(one, many)))
 }
 
 /// The mark of a pod's row.

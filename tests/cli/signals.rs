@@ -177,7 +177,7 @@ fn what_an_interrupt_says() {
 
     node-0 not drained: interrupted after 0s; it stays cordoned
       Still stopping or migrating (goes on by itself):
-        ? pod shop/slow-POD: accepted, still stopping (grace 3000s)
+        ? pod shop/slow-POD: accepted, still stopping, up to 50m left (grace 50m)
 
     Next:
       the same command again            to go on; it resumes what has begun

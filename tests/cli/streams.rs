@@ -251,7 +251,7 @@ fn a_timeout_ends_the_command_soon_after() {
 
     node-0 not drained: timeout after 1s; it stays cordoned
       Still stopping or migrating (goes on by itself):
-        ? pod shop/slow-POD: accepted, still stopping (grace 3000s)
+        ? pod shop/slow-POD: accepted, still stopping, up to 50m left (grace 50m)
 
     Next:
       the same command again            to go on, with a --timeout above 1s; it resumes what has begun

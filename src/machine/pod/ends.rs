@@ -3,14 +3,44 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Closed, PodRun, State};
+use super::{Closed, PodRun, State, Successor};
 use crate::event::{EventKind, PodExit};
-use crate::facts::PodFacts;
+use crate::facts::{NodeReady, PodFacts};
+use crate::forecast::words::spoken;
 use crate::machine::core::Core;
+use crate::machine::end::Cut;
 use crate::machine::node::Place;
 use crate::machine::types::RequestId;
 use crate::outcome::{Cause, PodOutcome};
-use crate::plan::PodAction;
+use crate::plan::{PodAction, PodItem};
+
+/// Of a shorter rest of a grace period nothing is said.
+const WORTH_SAYING: Duration = Duration::from_secs(60);
+
+impl PodItem {
+    /// How far an accepted eviction is; `Err` where nothing will tell that the pod has stopped.
+    fn stopping_words(&self, cut: Cut, core: &Core, place: &Place, now: Duration) -> Result<String, String> {
+        if cut == Cut::Vanished {
+            return Err("accepted, but its node is gone: nothing confirms that it stopped".to_owned());
+        }
+        if core.index.node(&place.node).is_some_and(|node| matches!(node.ready, NodeReady::No { .. })) {
+            return Err("accepted, but the node is not ready: nothing confirms that it stopped".to_owned());
+        }
+        let grace = spoken(self.grace);
+        let deletion = core.index.pod(&self.pod.uid).and_then(|pod| pod.deletion);
+        let left = deletion.map(|d| d.at.duration_since(core.wall(now)));
+        Ok(match left.and_then(|left| Duration::try_from(left).ok()).filter(|left| *left >= WORTH_SAYING) {
+            Some(left) => {
+                let minutes = left.as_secs().div_ceil(60);
+                format!(
+                    "accepted, still stopping, up to {} left (grace {grace})",
+                    spoken(Duration::from_secs(minutes * 60))
+                )
+            }
+            None => format!("accepted, still stopping (grace {grace})"),
+        })
+    }
+}
 
 impl PodRun {
     pub(super) fn skip(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
@@ -51,7 +81,7 @@ impl PodRun {
         let (node, pod) = (place.node.clone(), self.item.pod.clone());
         core.emit(now, EventKind::PodGone { node, pod, launcher: false, how });
         if ours && let Some(successor) = self.successor.take() {
-            self.returned(&successor);
+            self.returned(successor);
         }
     }
 
@@ -77,7 +107,15 @@ impl PodRun {
     }
 
     /// The deadline or a signal came first: the row says what it was doing.
-    pub(in crate::machine) fn cut(&mut self, cause: Cause, unsent: &BTreeSet<RequestId>) {
+    pub(in crate::machine) fn cut(
+        &mut self,
+        cut: Cut,
+        unsent: &BTreeSet<RequestId>,
+        core: &Core,
+        place: &Place,
+        now: Duration,
+    ) {
+        let cause = cut.cause();
         if self.closed().is_some() {
             return;
         }
@@ -94,8 +132,11 @@ impl PodRun {
         match self.state {
             State::Stopping => {
                 row.cause = Some(Cause::Stopping);
-                row.waiting_helps = Some(true);
-                row.because = format!("accepted, still stopping (grace {}s)", self.item.grace.as_secs());
+                let stopping = self.item.stopping_words(cut, core, place, now);
+                let row = &mut self.item.row;
+                row.waiting_helps = Some(stopping.is_ok());
+                row.remedy = stopping.is_err().then(|| "bring the node back, or fence it and remove it".to_owned());
+                row.because = stopping.unwrap_or_else(|unconfirmed| unconfirmed);
             }
             State::Posting(_) => {
                 row.cause = Some(cause);
@@ -126,13 +167,21 @@ impl PodRun {
     }
 
     /// A pod of the same controller is on the node again.
-    pub(in crate::machine) fn returned(&mut self, successor: &str) {
+    pub(in crate::machine) fn returned(&mut self, successor: Successor) {
         if self.closed().is_none() {
-            self.successor = Some(successor.to_owned());
+            self.successor = Some(successor);
             return;
         }
-        self.item.row.outcome = PodOutcome::Returned;
-        self.item.row.cause = Some(Cause::Returned);
-        self.item.row.because = format!("it tolerates the cordon: {successor} took its place here");
+        let Successor { name, tolerates_cordon } = successor;
+        let row = &mut self.item.row;
+        row.outcome = PodOutcome::Returned;
+        row.cause = Some(Cause::Returned);
+        if tolerates_cordon {
+            row.because = format!("it tolerates the cordon: {name} took its place here");
+        } else {
+            // Whatever put it here, no scheduler did: those keep to the cordon.
+            row.because = format!("{name} took its place here past the scheduler, as with a nodeName in its template");
+            row.remedy = Some("scale its owner down for the time, or take the nodeName from its template".to_owned());
+        }
     }
 }

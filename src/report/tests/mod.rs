@@ -183,6 +183,7 @@ pub(super) fn report(verdict: Verdict, exit_code: u8, vms: Vec<VmRow>, pods: Vec
         undo: None,
         warnings: Vec::new(),
         attached_volumes: Vec::new(),
+        vanished: false,
     }
 }
 

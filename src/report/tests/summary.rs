@@ -244,7 +244,7 @@ fn lost_contact_says_that_the_state_is_old() {
         ? VM tenant-a/web-1: it is migrating
       Still on the node (waiting or a second run may clear it):
         ? pods shop/web-7d9f-1, shop/web-7d9f-2: budget shop/web did not let them go in time
-      Came back to the node (they tolerate the cordon):
+      Came back to the node:
         ! pod kube-system/dns-1:
             → scale its owner down for the time, or take the toleration away from its template
 

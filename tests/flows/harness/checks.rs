@@ -90,7 +90,8 @@ fn node_is_consistent(run: &Outcome, node: &Value, options: &DrainOptions) {
             let over = matches!(pod.text("/status/phase"), "Succeeded" | "Failed");
             let tolerates =
                 pod.list("/spec/tolerations").iter().any(|t| t.text("/operator") == "Exists" && !t.has("/key"));
-            let known = stays.contains(pod.uid());
+            let came_back = |r: &&Value| r.text("/outcome") == "returned" && r.text("/because").contains(pod.name());
+            let known = stays.contains(pod.uid()) || rows().any(|r| came_back(&r));
             if pod.text("/spec/nodeName") == name && !(daemon || mirror || over || tolerates || known) {
                 run.fail(&format!("drained, and {} is still there", pod.name()));
             }

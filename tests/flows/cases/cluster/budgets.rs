@@ -80,7 +80,7 @@ async fn c41_budget_that_is_still_being_processed() {
     assert!(run.rows("pods").iter().all(|p| p.text("/cause") == "BudgetUnsynced"), "{run}");
     assert!(run.elapsed > secs(290) && run.elapsed < secs(340), "{:?}\n{run}", run.elapsed);
     let posts: Vec<Duration> = run.evictions("").iter().map(|r| r.at).collect();
-    assert!(posts.windows(2).all(|pair| pair[1] - pair[0] >= secs(10)), "{posts:?}");
+    assert!(posts.windows(2).all(|pair| pair[1] >= pair[0] + secs(10)), "{posts:?}");
     assert!(posts.len() < 25, "{} requests", posts.len());
 }
 

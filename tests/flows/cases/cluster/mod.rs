@@ -1,13 +1,18 @@
 //! Any cluster: budgets, admission, odd pods, endings, transport, the command's manners.
 
+mod admission;
 mod budgets;
+mod endings;
+mod manners;
+mod pods;
 mod storage;
 
 use safe_drain_sim::Then;
 use serde_json::{Value, json};
 
 /// The cases that are tests here.
-pub(super) const CASES: &[u32] = &[31, 40, 41, 42, 43, 47, 63, 66, 85];
+pub(super) const CASES: &[u32] =
+    &[31, 33, 34, 40, 41, 42, 43, 45, 47, 48, 49, 50, 56, 57, 58, 59, 60, 61, 62, 63, 66, 67, 83, 85];
 
 /// A Status with details, in the server's place.
 fn answered(code: u16, reason: &str, message: &str, details: Value) -> Then {

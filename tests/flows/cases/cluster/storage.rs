@@ -30,7 +30,7 @@ async fn c31_disk_that_only_this_node_reaches() {
     let run = drain(&sim, "node-0").preview(DryRun::Client).run().await;
     run.exits(4).changed_nothing();
     let row = run.pod_is("db-0", "evicts", "BoundToNode");
-    let why = "only node-0 reaches its disk: what replaces it cannot run until the node is back";
+    let why = "no other node can take it: 2 cannot reach claim data-db; what replaces it stays Pending";
     assert_eq!(row.text("/because"), why);
     run.prints(&format!("pod shop/db-0 is evicted: {why}")).prints("2 more pods are evicted");
     let vm = run.vm_is("vm-0", "blocks", "ConsentMissing");
@@ -41,7 +41,7 @@ async fn c31_disk_that_only_this_node_reaches() {
     let run = drain(&sim, "node-0").run().await;
     run.exits(4).changed_nothing();
     let run = drain(&sim, "node-0").with(|o| o.allow_vm_down = true).run().await;
-    run.exits(0).says("what replaces 1 pod waits until the node is back (disk): shop/db-0");
+    run.exits(0).says("what replaces 1 pod stays Pending, no other node can take it: shop/db-0");
     run.says("1 VM down until the node is back: tenant-a/vm-0");
     run.pod_is("db-0", "evicts", "BoundToNode");
     run.pod_is("web-", "evicts", "");
