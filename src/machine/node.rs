@@ -12,7 +12,7 @@ use super::vm::{State as VmState, VmRun};
 use super::volumes::Volumes;
 use crate::event::EventKind;
 use crate::exit::ExitCode;
-use crate::facts::{Key, PodFacts, Touched};
+use crate::facts::{Key, NodeReady, PodFacts, Touched};
 use crate::outcome::{NodeReport, UndoReport};
 use crate::plan::{NodePlan, Wave};
 
@@ -79,6 +79,8 @@ pub(super) struct NodeRun {
     schedulable: Option<(Duration, bool)>,
     pub(super) undoing: Option<Undoing>,
     pub(super) undo_report: Option<UndoReport>,
+    /// Why it is not ready, where that was said.
+    unready: Option<String>,
     relists: u32,
     /// Why the last list did not come, if it did not.
     pub(super) unlisted: Option<String>,
@@ -111,6 +113,7 @@ impl NodeRun {
             schedulable: None,
             undoing: None,
             undo_report: None,
+            unready: None,
             relists: 0,
             unlisted: None,
             relist_after: Duration::ZERO,
@@ -163,6 +166,8 @@ impl NodeRun {
             self.owners.clear();
             self.adopt_plan(plan, core);
         }
+        let ready = core.index.node(&self.place.node).map(|node| &node.ready);
+        self.unready = if let Some(NodeReady::No { reason, .. }) = ready { Some(reason.clone()) } else { None };
         self.phase = Phase::Running(Wave::Workload);
         core.emit(now, EventKind::NodeStarted { node: self.place.node.clone() });
         self.newcomers(core, now);
@@ -211,6 +216,7 @@ impl NodeRun {
             return self.vanished(core, now);
         }
         self.watch_cordon(core, now);
+        self.watch_readiness(core, now);
         let mut vms: BTreeSet<usize> = touched.vms.iter().filter_map(|k| self.by_vm.get(k).copied()).collect();
         let mut unknown = false;
         for uid in &touched.pods {
@@ -240,6 +246,22 @@ impl NodeRun {
         if unknown || !(self.unclear.is_empty() || touched.vms.is_empty()) {
             self.newcomers(core, now);
         }
+    }
+
+    /// Its kubelet falls silent, or is heard again: said when it changes, since nothing confirms meanwhile that a pod stopped.
+    fn watch_readiness(&mut self, core: &mut Core, now: Duration) {
+        let Some(node) = core.index.node(&self.place.node) else { return };
+        let reason = if let NodeReady::No { reason, .. } = &node.ready { Some(reason.clone()) } else { None };
+        let name = &self.place.node;
+        let text = match (&self.unready, &reason) {
+            (None, Some(reason)) => {
+                format!("node {name} is not ready any more ({reason}): pods on it may never confirm that they stopped")
+            }
+            (Some(_), None) => format!("node {name} is ready again"),
+            (None, None) | (Some(_), Some(_)) => return,
+        };
+        core.emit(now, EventKind::Noted { warning: reason.is_some(), text });
+        self.unready = reason;
     }
 
     /// Somebody lifts the cordon: said once, when it is no echo of the time before it.

@@ -100,10 +100,8 @@ impl Reply {
             Self::KubeVirt(result) => matches!(result, Err(Failure::Unauthorized)),
             Self::Pod(result) => matches!(result, Err(Failure::Unauthorized)),
             Self::Pods(result) => matches!(result, Err(Failure::Unauthorized)),
-            // What is not undone is said; it ends nothing.
-            Self::Undo(_) => false,
-            // It only adds to what is told at the end.
-            Self::Volumes(_) => false,
+            // What is not undone is said, and volumes only add to what is told at the end.
+            Self::Undo(_) | Self::Volumes(_) => false,
         }
     }
 }

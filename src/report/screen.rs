@@ -21,7 +21,7 @@ const FRAME: Duration = Duration::from_millis(100);
 pub fn view(state: &State, elapsed: Duration, rows: usize, cols: usize) -> Vec<Line> {
     let active: Vec<&NodeState> = state.active().collect();
     let mut lines = Vec::new();
-    if state.contact_lost {
+    if state.contact_lost.is_some() {
         lines.push(Line::new().with(Label::Caution, "No contact with the API server"));
     }
     // One row stays free, so that the screen never scrolls what was written above it.

@@ -48,8 +48,8 @@ pub struct State {
     pub nodes: Vec<NodeState>,
     /// Time that each node may take.
     pub timeout: Duration,
-    /// True while there is no contact with the API server.
-    pub contact_lost: bool,
+    /// Since when there is no contact with the API server, while there is none.
+    pub contact_lost: Option<Duration>,
     /// True once the run was stopped from outside.
     pub stopped: bool,
     launchers: BTreeSet<PodKey>,
@@ -93,8 +93,8 @@ impl State {
                 node.vms.remove(&Key::new(&row.namespace, &row.name));
                 node.blocked += usize::from(row.is_blocked());
             }
-            EventKind::ContactLost => self.contact_lost = true,
-            EventKind::ContactRestored { .. } => self.contact_lost = false,
+            EventKind::ContactLost => self.contact_lost = Some(now),
+            EventKind::ContactRestored { .. } => self.contact_lost = None,
             EventKind::Stopped { .. } => self.stopped = true,
             EventKind::NodeEnded { report } => self.node(&report.name).ended = true,
             EventKind::Ended { .. } => self.nodes.iter_mut().for_each(|n| n.ended = true),
@@ -129,7 +129,9 @@ impl State {
 
     /// `3 VMs migrating, 2 queued, 14 pods stopping, 21m left`.
     pub fn heartbeat(&self, node: &NodeState, elapsed: Duration) -> String {
-        let mut parts = activity_counts(node.vms.values());
+        let lost = self.contact_lost.map(|since| format!("no contact for {}", left(elapsed.saturating_sub(since))));
+        let mut parts: Vec<String> = lost.into_iter().collect();
+        parts.extend(activity_counts(node.vms.values()));
         parts.extend(refused_words(node, elapsed));
         parts.extend(node.pod_counts());
         if node.blocked > 0 {

@@ -16,19 +16,6 @@ fn two(sim: &Sim) -> Flow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_are_cordoned_before_the_first_eviction() {
-    let sim = world().deployment("shop", "web", 2).on("node-1").deployment("shop", "cart", 2).done();
-    let run = two(&sim).run().await;
-    run.exits(0).prints("node/node-0 drained").prints("node/node-1 drained");
-    let first = run.requests.iter().position(|r| r.path.ends_with("/eviction")).unwrap();
-    let last = run.requests.iter().rposition(|r| r.method == "PATCH").unwrap();
-    assert!(last < first, "{run}");
-    // Nothing went to the second node only to be evicted again.
-    assert_eq!(run.evictions("web-").len(), 2, "{run}");
-    assert_eq!(run.evictions("cart-").len(), 2, "{run}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn vms_never_migrate_to_the_other_target() {
     let sim = cluster("LiveMigrate")
         .vm("tenant-a", Vm::new("web-0"))
@@ -42,13 +29,6 @@ async fn vms_never_migrate_to_the_other_target() {
         assert_eq!(run.vm_is(vm, "migrates", "").text("/nodeAfter"), "node-2", "{run}");
         assert_eq!(run.launcher_evictions(vm).len(), 1);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_node_left_for_the_vms_is_refused() {
-    let sim = cluster("LiveMigrate").vm("tenant-a", Vm::new("web-0")).done();
-    let run = Flow::new(&sim, DrainOptions::for_nodes(["node-0", "node-1", "node-2"])).run().await;
-    run.exits(4).changed_nothing().says("no open node is left");
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,21 +68,6 @@ async fn two_at_a_time_take_half_the_time() {
     one.exits(0);
     both.exits(0);
     assert!(one.elapsed >= secs(40) && both.elapsed < secs(25), "{:?} and {:?}", one.elapsed, both.elapsed);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refused_cordon_takes_the_others_back() {
-    let sim = world().deployment("shop", "web", 2).on("node-1").deployment("shop", "cart", 2).done();
-    sim.fault(Fault::on(
-        "PATCH",
-        "/nodes/node-1",
-        Then::status(403, "Forbidden", "nodes \"node-1\" is forbidden: not yours"),
-    ));
-    let run = two(&sim).without_preview().run().await;
-    assert!(matches!(run.exit, 1 | 6), "{run}");
-    run.says("cannot cordon node node-1").says("not yours");
-    assert!(!run.cordoned("node-0"), "taken back\n{run}");
-    assert!(run.evictions("").is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,14 +52,6 @@ async fn one_of_each_sort() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn daemon_sets_refuse_where_they_are_not_ignored() {
-    let sim = start("plain", Settings::default()).unwrap();
-    let run = drain(&sim, "node-0").with(|o| o.ignore_daemonsets = false).run().await;
-    run.exits(4).changed_nothing().says("--ignore-daemonsets");
-    run.pod_is("agent-", "refused", "DaemonSet");
-}
-
-#[tokio::test(start_paused = true)]
 async fn pod_selector_leaves_the_rest_out_and_says_so() {
     let sim = start("mixed", Settings::default()).unwrap();
     let run = drain(&sim, "node-0").with(|o| o.pod_selector = LabelSelector::parse("app=web").ok()).run().await;
@@ -105,48 +97,6 @@ async fn a_successor_under_the_same_name_is_never_touched() {
     let now = sim.get("Pod", "shop", "db-0").expect("its successor lives");
     assert!(!now.deleting());
     assert_ne!(now.uid(), old);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_pod_that_tolerates_the_cordon_comes_back_and_is_not_chased() {
-    let sim = world()
-        .deployment_with(
-            "shop",
-            "agent",
-            1,
-            PodSpec::new().tolerates_everything().with(|o| {
-                o.put("/spec/nodeSelector", json!({"kubernetes.io/hostname": "node-0"}));
-            }),
-        )
-        .done();
-    let run = drain(&sim, "node-0").timeout(10).changes().run().await;
-    run.pod_is("agent-", "returned", "Returned");
-    assert_eq!(run.evictions("").len(), 1, "{run}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_finalizer_does_not_hold_the_drain() {
-    let sim = world()
-        .deployment_with("shop", "web", 1, PodSpec::new().finalizer("example.com/hold").grace(2))
-        .deployment("shop", "cart", 1)
-        .done();
-    let run = drain(&sim, "node-0").timeout(60).run().await;
-    run.exits(0);
-    let row = run.pod_is("web-", "skipped", "Finalizer");
-    assert!(row.text("/because").contains("example.com/hold"), "{row}");
-    assert!(run.elapsed < secs(10), "{:?}", run.elapsed);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stop_slower_than_the_timeout_is_a_timeout() {
-    let slow = PodSpec::new().grace(300).annotation("lab/stop", "200s");
-    let sim = world().deployment_with("shop", "web", 1, slow).deployment("shop", "cart", 1).done();
-    let run = drain(&sim, "node-0").timeout(30).run().await;
-    run.exits(124);
-    let row = run.pod_is("web-", "pending", "Stopping");
-    assert_eq!(row.text("/because"), "accepted, still stopping, up to 5m left (grace 5m)");
-    run.pod_is("cart-", "evicts", "");
-    assert!(run.elapsed >= secs(30) && run.elapsed <= secs(32));
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,21 +193,4 @@ async fn only_if_clear_changes_nothing_where_something_blocks() {
         .done();
     let run = drain(&sim, "node-0").with(|o| o.only_if_clear = true).run().await;
     run.exits(4).changed_nothing().says("--only-if-clear");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_node_that_vanishes_under_the_drain_ends_it() {
-    let slow = PodSpec::new().grace(300).annotation("lab/stop", "200s");
-    let sim = world().deployment_with("shop", "web", 2, slow).done();
-    let run = drain(&sim, "node-0")
-        .timeout(100)
-        .changes()
-        .at(secs(5), |sim| {
-            sim.vanish("Node", "", "node-0");
-        })
-        .run()
-        .await;
-    run.says("node node-0 was deleted during the drain");
-    assert!(run.elapsed < secs(10), "{:?}", run.elapsed);
-    assert_ne!(run.exit, 0, "{run}");
 }

@@ -2,17 +2,22 @@
 
 mod admission;
 mod budgets;
+mod client;
 mod endings;
 mod manners;
+mod orchestrators;
 mod pods;
 mod storage;
+mod transport;
 
 use safe_drain_sim::Then;
 use serde_json::{Value, json};
 
 /// The cases that are tests here.
-pub(super) const CASES: &[u32] =
-    &[31, 33, 34, 40, 41, 42, 43, 45, 47, 48, 49, 50, 56, 57, 58, 59, 60, 61, 62, 63, 66, 67, 83, 85];
+pub(super) const CASES: &[u32] = &[
+    31, 33, 34, 40, 41, 42, 43, 45, 47, 48, 49, 50, 54, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71,
+    73, 74, 75, 76, 78, 79, 81, 82, 83, 85,
+];
 
 /// A Status with details, in the server's place.
 fn answered(code: u16, reason: &str, message: &str, details: Value) -> Then {
