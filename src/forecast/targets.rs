@@ -108,6 +108,11 @@ pub fn without_migration_selectors(demands: &Demands) -> Demands {
     demands
 }
 
+/// True if any other node can take the pod: ends at the first.
+pub fn exists(index: &Index, search: &Search<'_>) -> bool {
+    index.nodes().any(|node| node.name != search.source && first_hindrance(index, search, node).is_none())
+}
+
 /// Looks for nodes that can take the pod.
 pub fn find(index: &Index, search: &Search<'_>) -> Targets {
     let mut nodes = Vec::new();

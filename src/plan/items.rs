@@ -176,6 +176,9 @@ fn bound_to_node(pod: &PodFacts, index: &Index, options: &PlanOptions) -> Option
         return None;
     }
     let search = Search { demands, claims, source, drained, launcher: false, cpu_model: None };
+    if targets::exists(index, &search) {
+        return None;
+    }
     let (hindrance, why) = targets::find(index, &search).none?;
     (hindrance != Hindrance::NoNodeOpen).then(|| format!("{why}; what replaces it stays Pending"))
 }

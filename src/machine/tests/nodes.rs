@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::facts::testing::{budget, node, pod, world};
+use crate::facts::{NodeFacts, NodeReady};
 use crate::outcome::{PodOutcome, Verdict};
 
 const BOTH: [&str; 2] = ["node-0", "node-1"];
@@ -136,4 +137,47 @@ fn a_small_pace_serves_the_nodes_in_turn() {
         rig.evict(name, EvictionAnswer::Accepted);
     }
     assert_eq!(order, ["node-0", "node-1", "node-0", "node-1", "node-0", "node-1"]);
+}
+
+#[test]
+fn a_node_that_falls_silent_is_told_of_once_and_again_when_it_is_back() {
+    let mut rig = Rig::one(world().pod(pod("web-0"))).cordoned();
+    rig.evict("web-0", EvictionAnswer::Accepted);
+    rig.stopping(&pod("web-0"));
+    let silent = |reason: &str| NodeReady::No { reason: reason.into(), since: None };
+    for ready in [silent("NodeStatusUnknown"), silent("KubeletNotReady"), NodeReady::Yes, NodeReady::Yes] {
+        let facts = rig.machine.core.index.node("node-0").unwrap().clone();
+        rig.change(Change::Node(Delta::Apply(NodeFacts { ready, ..facts })));
+    }
+    let text = "node node-0 is not ready any more (NodeStatusUnknown): pods on it may never confirm that they stopped";
+    assert_eq!(rig.warnings(), [text]);
+    let back =
+        |e: &EventKind| matches!(e, EventKind::Noted { warning: false, text } if text == "node node-0 is ready again");
+    assert_eq!(rig.events().iter().filter(|e| back(e)).count(), 1);
+}
+
+#[test]
+fn what_stops_on_a_silent_node_does_not_end_by_itself() {
+    let mut rig = Rig::one(world().pod(pod("web-0").with(|p| p.grace_seconds = 3600))).cordoned();
+    rig.evict("web-0", EvictionAnswer::Accepted);
+    rig.stopping(&pod("web-0").with(|p| p.grace_seconds = 3600));
+    rig.advance(secs(1700));
+    rig.input(Input::Stop(crate::event::StopReason::Interrupt));
+    let row = rig.pod_row("web-0");
+    assert_eq!(
+        (row.because.as_str(), row.waiting_helps),
+        ("accepted, still stopping, up to 32m left (grace 1h)", Some(true))
+    );
+
+    let mut rig = Rig::one(world().pod(pod("web-0"))).cordoned();
+    rig.evict("web-0", EvictionAnswer::Accepted);
+    rig.stopping(&pod("web-0"));
+    let facts = rig.machine.core.index.node("node-0").unwrap().clone();
+    let ready = NodeReady::No { reason: "NodeStatusUnknown".into(), since: None };
+    rig.change(Change::Node(Delta::Apply(NodeFacts { ready, ..facts })));
+    rig.advance(secs(1800));
+    let row = rig.pod_row("web-0");
+    let text = "accepted, but the node is not ready: nothing confirms that it stopped";
+    assert_eq!((row.because.as_str(), row.waiting_helps), (text, Some(false)));
+    assert!(row.remedy.is_some());
 }

@@ -1,7 +1,7 @@
 //! Pods: order, budgets, rows.
 
 use super::{planned, planned_with, pod_of};
-use crate::facts::testing::{NS, budget, hotplug, launcher, pod, vmi, world};
+use crate::facts::testing::{NS, World, budget, claim_on, hotplug, labels, launcher, node, pod, vmi, world};
 use crate::facts::{Key, PodKey};
 use crate::outcome::{Cause, PodOutcome, Verdict};
 use crate::plan::consent::{ConsentOptions, Decision, settle};
@@ -156,4 +156,39 @@ fn left_over_launchers_stay_where_they_are() {
     let plan = planned(&world().vmi(vmi("a")).pod(launcher("a").finished()));
     let item = pod_of(&plan, "virt-launcher-a-x");
     assert_eq!((item.action, item.wave, item.row.outcome), (PodAction::Leave, Wave::Workload, PodOutcome::Stays));
+}
+
+#[test]
+fn what_no_other_node_can_take_is_said_and_goes_all_the_same() {
+    let on = |zone: &str| {
+        let zone = zone.to_owned();
+        move |p: &mut crate::facts::PodFacts| {
+            p.demands.node_selector = labels(&[("zone", &zone)]);
+        }
+    };
+    let labelled = |name: &str, zone: &str| node(name).label("zone", zone);
+    let base = || world().node(labelled("node-0", "a")).node(labelled("node-1", "b")).node(labelled("node-2", "b"));
+    let look = |world: &World| {
+        let item = pod_of(&planned(world), "web").clone();
+        (item.action, item.row.outcome, item.row.cause, item.bound)
+    };
+    let (action, outcome, cause, bound) = look(&base().pod(pod("web").with(on("a"))));
+    assert_eq!((action, outcome, cause), (PodAction::Evict, PodOutcome::Evicts, Some(Cause::BoundToNode)));
+    let why = "no other node can take it: 2 lack label zone=a; what replaces it stays Pending";
+    assert_eq!(bound.as_deref(), Some(why));
+    let free = (PodAction::Evict, PodOutcome::Evicts, None, None);
+    assert_eq!(look(&base().pod(pod("web").with(on("a"))).node(labelled("node-2", "a"))), free);
+    // Closed nodes may open again; nothing replaces a pod of a DaemonSet that is gone.
+    let closed = base().node(labelled("node-1", "a").cordoned()).node(labelled("node-2", "a").cordoned());
+    assert_eq!(look(&closed.pod(pod("web").with(on("a")))), free);
+    let claim = base().claim(claim_on("data", "node-0")).pod(pod("web").with(|p| p.claims = vec!["data".into()]));
+    assert_eq!(
+        look(&claim).3.unwrap(),
+        "no other node can take it: 2 cannot reach claim data; what replaces it stays Pending"
+    );
+    // What a budget or a flag has to say stays first.
+    let waits = base().pod(pod("web").with(on("a"))).budget(budget("b").status(0, 2, 2, 3));
+    let (_, outcome, cause, bound) = look(&waits);
+    assert_eq!((outcome, cause), (PodOutcome::Waits, Some(Cause::BudgetExhausted)));
+    assert!(bound.is_some());
 }
