@@ -146,6 +146,13 @@ async fn c71_throttling_in_plain_text() {
     run.exits(0);
     let refused = run.evictions("web-").iter().filter(|r| r.status == 429).count();
     assert_eq!((refused, run.evictions("web-").len()), (29, 69));
+    // The same class in JSON: an API server whose storage is not ready yet. It is no refusal of a budget.
+    let sim = world().deployment("shop", "web", 2).pdb("shop", "web", "web", json!({"maxUnavailable": 2})).done();
+    let early = answered(429, "TooManyRequests", "storage is (re)initializing", json!({"retryAfterSeconds": 1}));
+    sim.fault(Fault::on("POST", "/eviction", early).first(2));
+    let run = drain(&sim, "node-0").run().await;
+    run.exits(0);
+    assert!(run.event(throttled).is_some() && !run.stderr.contains("budget"), "{run}");
     // Without an eviction API in the way: a list that is throttled does not end the command either.
     let sim = world().deployment("shop", "web", 1).done();
     sim.fault(
