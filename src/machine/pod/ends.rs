@@ -28,8 +28,9 @@ impl PodItem {
         }
         let grace = spoken(self.grace);
         let deletion = core.index.pod(&self.pod.uid).and_then(|pod| pod.deletion);
-        let left = deletion.map(|d| d.at.duration_since(core.wall(now)));
-        Ok(match left.and_then(|left| Duration::try_from(left).ok()).filter(|left| *left >= WORTH_SAYING) {
+        // Where no watch has shown it yet, it was accepted just now.
+        let left = deletion.map_or(Ok(self.grace), |d| Duration::try_from(d.at.duration_since(core.wall(now))));
+        Ok(match left.ok().filter(|left| *left >= WORTH_SAYING) {
             Some(left) => {
                 let minutes = left.as_secs().div_ceil(60);
                 format!(
