@@ -10,6 +10,7 @@ mod external;
 mod fair;
 mod migrations;
 mod nodes;
+mod own_budgets;
 mod pods;
 mod random;
 mod reactions;
