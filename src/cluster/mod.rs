@@ -23,5 +23,5 @@ pub use access::{Missing, Right, missing_rights};
 pub use connect::{ConnectError, Connection, connect};
 pub use problem::{ApiProblem, ProblemKind, explain};
 pub use requests::{Attachment, Requests};
-pub use snapshot::{Part, Snapshot, Unread, snapshot};
+pub use snapshot::{Part, Snapshot, Unread, snapshot, snapshot_of_vms};
 pub use watches::{WatchItem, WatchOptions, Watched, Watches, start};

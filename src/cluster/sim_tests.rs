@@ -7,7 +7,7 @@ use safe_drain_sim::scenario::{Settings, start as scenario};
 use safe_drain_sim::{Fault, Options, PodSpec, Rule, Sim, Then};
 
 use super::*;
-use crate::facts::{FIELD_MANAGER, Index, Key, KubeVirtState, PodRole};
+use crate::facts::{FIELD_MANAGER, Index, Key, KubeVirtState, PodFacts, PodRole, Scope};
 
 async fn taken(sim: &Sim) -> (Requests, Snapshot) {
     let client = kube::Client::new(sim.service(), "default");
@@ -52,6 +52,53 @@ async fn a_snapshot_of_vms() {
     let launchers = snapshot.index.pods_on("node-0").filter(|p| matches!(p.role, PodRole::Launcher { .. })).count();
     assert!(launchers > 0);
     assert!(sim.requests().iter().all(|r| !r.is_write()), "a preview writes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_of_a_scope_knows_its_vms_as_one_of_their_node_does() {
+    let sim = scenario("strategy-switch", Settings::default()).unwrap();
+    let (requests, of_node) = taken(&sim).await;
+    let scope = Scope { namespace: Some("tenant-a".to_owned()), selector: None };
+    let of_scope = snapshot_of_vms(&requests, &scope, WatchOptions::default()).await;
+    assert_eq!((of_scope.unread, of_scope.unreadable), (vec![], vec![]));
+    let (index, other) = (&of_scope.index, &of_node.index);
+    let vmis: Vec<_> = scope.vmis(index).cloned().collect();
+    assert_eq!(vmis, other.vmis().filter(|v| v.key.namespace == "tenant-a").cloned().collect::<Vec<_>>());
+    let of_vms = |index: &Index| {
+        let theirs = |p: &&PodFacts| p.key.namespace == "tenant-a" && p.is_of_vm();
+        index.pods_on("node-0").filter(theirs).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of_vms(index), of_vms(other));
+    assert!(!of_vms(index).is_empty());
+    assert!(index.pods().all(PodFacts::is_of_vm), "other pods are not asked for");
+    let claims = |index: &Index| index.claims.clone().unwrap();
+    for (key, claim) in claims(other).iter().filter(|(key, _)| key.namespace == "tenant-a") {
+        assert_eq!(claims(index).get(key), Some(claim), "{key}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watches_of_a_scope_go_on_from_its_snapshot() {
+    let sim = scenario("strategy-switch", Settings::default()).unwrap();
+    let (requests, _) = taken(&sim).await;
+    let Snapshot { mut index, mut watches, .. } =
+        snapshot_of_vms(&requests, &Scope::default(), WatchOptions::default()).await;
+    let vm = Key::new("tenant-a", "db-0");
+    let before = index.vmi(&vm).unwrap().uid.clone();
+    let old: Vec<_> = index.launchers_of(&vm).map(|p| p.key.clone()).collect();
+    assert_eq!(requests.restart_vm(&vm, false).await.code, 202);
+    assert_eq!(follow(&mut index, &mut watches, Duration::from_secs(300)).await, Vec::<String>::new());
+    assert_ne!(index.vmi(&vm).unwrap().uid, before);
+    let fresh = snapshot_of_vms(&requests, &Scope::default(), WatchOptions::default()).await.index;
+    assert!(index.pods().eq(fresh.pods()) && index.vmis().eq(fresh.vmis()) && index.vms().eq(fresh.vms()));
+    assert!(index.launchers_of(&vm).all(|p| !old.contains(&p.key)), "the old launcher is gone");
+
+    // A list that is made anew leaves out what went unseen.
+    sim.fault(Fault::at(sim.elapsed(), Then::ExpireWatches));
+    assert_eq!(requests.restart_vm(&vm, false).await.code, 202);
+    assert_eq!(follow(&mut index, &mut watches, Duration::from_secs(300)).await, Vec::<String>::new());
+    let fresh = snapshot_of_vms(&requests, &Scope::default(), WatchOptions::default()).await.index;
+    assert!(index.pods().eq(fresh.pods()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! The state of the cluster at one moment, and the watches that keep it up to date.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use futures::StreamExt;
@@ -8,8 +8,8 @@ use futures::future::join_all;
 
 use super::problem::{ApiProblem, ProblemKind};
 use super::requests::Requests;
-use super::watches::{Follower, WatchItem, WatchOptions, Watched, Watches, followers};
-use crate::facts::{Change, Delta, Index, Key, PodFacts, VmVolumeSource};
+use super::watches::{Follower, Place, WatchItem, WatchOptions, Watched, Watches, node_followers, vm_followers};
+use crate::facts::{Change, Delta, Index, Key, PodFacts, PodRole, Scope, VmVolumeSource, VmiFacts};
 
 /// How often a list is tried that fails inside the server or is turned away because it is busy.
 const TRIES: u32 = 3;
@@ -75,17 +75,49 @@ impl fmt::Display for Part {
     }
 }
 
-/// Reads everything that a plan for these nodes needs. The first lists go out at once, KubeVirt's as soon as discovery
-/// says that it is there: a cluster without it is never asked for its kinds.
+/// Reads everything that a plan for these nodes needs.
 pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptions) -> Snapshot {
+    let followers = node_followers(&requests.client, nodes, options);
+    let looked_up = |index: &Index| LookedUp {
+        claims: claims_of_nodes(index, nodes),
+        daemon_sets: pods_of(index, nodes).filter_map(daemon_set).collect(),
+    };
+    taken(requests, followers, true, looked_up).await
+}
+
+/// Reads everything that a forecast for the VMs of a scope needs: nodes and KubeVirt objects of the whole cluster, all
+/// else in the scope's namespace only. Of the pods only launchers and hot-plug pods are read.
+///
+/// A label selector leaves nothing out here (a VMI does not carry the labels of its VM); [`Scope::vmis`] does.
+pub async fn snapshot_of_vms(requests: &Requests, scope: &Scope, options: WatchOptions) -> Snapshot {
+    let place = Place { client: &requests.client, namespace: scope.namespace.as_deref(), options };
+    let looked_up = |index: &Index| LookedUp { claims: claims_of_vms(index, scope), daemon_sets: BTreeSet::new() };
+    taken(requests, vm_followers(place), false, looked_up).await
+}
+
+/// What is looked up once the lists are there.
+struct LookedUp {
+    claims: BTreeSet<Key>,
+    daemon_sets: BTreeSet<Key>,
+}
+
+/// The first lists go out at once, KubeVirt's as soon as discovery says that it is there: a cluster without it is never
+/// asked for its kinds.
+async fn taken(
+    requests: &Requests,
+    followers: Vec<Follower>,
+    with_infrastructure: bool,
+    looked_up: impl Fn(&Index) -> LookedUp,
+) -> Snapshot {
     let (kubevirt, core): (Vec<Follower>, Vec<Follower>) =
-        followers(&requests.client, nodes, options).into_iter().partition(|(what, _)| what.is_kubevirt());
+        followers.into_iter().partition(|(what, _)| what.is_kubevirt());
     let core = join_all(core.into_iter().map(until_synced));
     let discovered = async {
         let groups = requests.api_groups().await;
         let has = |group: &str| groups.as_ref().map_or(group == "kubevirt.io", |groups| groups.contains(group));
         let kubevirt = if has("kubevirt.io") { kubevirt } else { Vec::new() };
-        let cdi = async { if has("cdi.kubevirt.io") { requests.cdi_namespace().await } else { Ok(None) } };
+        let has_cdi = with_infrastructure && has("cdi.kubevirt.io");
+        let cdi = async { if has_cdi { requests.cdi_namespace().await } else { Ok(None) } };
         let (lists, cdi) = tokio::join!(join_all(kubevirt.into_iter().map(until_synced)), cdi);
         (groups, lists, cdi)
     };
@@ -104,9 +136,8 @@ pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptio
     taken.index.infrastructure_namespaces.extend(cdi);
     let kubernetes = taken.or_unread(Part::Version, version);
     let kept = taken.lists(lists);
-    let (claims, daemon_sets) = tokio::join!(async { requests.claims(&claims_of(&taken.index, nodes)).await }, async {
-        requests.daemon_sets(&daemon_sets_of(&taken.index, nodes)).await
-    });
+    let LookedUp { claims, daemon_sets } = looked_up(&taken.index);
+    let (claims, daemon_sets) = tokio::join!(requests.claims(&claims), requests.daemon_sets(&daemon_sets));
     taken.index.claims = taken.or_unread(Part::Claims, claims);
     let (known, problem) = daemon_sets;
     taken.index.daemon_sets = known;
@@ -193,24 +224,32 @@ impl Taken {
 }
 
 /// Claims of what may have to leave these nodes: pods that are not finished and no DaemonSet's, and VMIs.
-fn claims_of(index: &Index, nodes: &[String]) -> BTreeSet<Key> {
-    let mut keys = BTreeSet::new();
-    for pod in pods_of(index, nodes).filter(|p| !p.phase.is_finished() && daemon_set(p).is_none()) {
-        keys.extend(pod.claims.iter().map(|name| Key::new(&pod.key.namespace, name)));
-    }
-    for vmi in index.vmis().filter(|v| v.node.as_ref().is_some_and(|node| nodes.contains(node))) {
-        for volume in &vmi.volumes {
-            if let VmVolumeSource::Claim(name) | VmVolumeSource::Ephemeral(name) = &volume.source {
-                keys.insert(Key::new(&vmi.key.namespace, name));
-            }
-        }
-    }
-    keys
+fn claims_of_nodes(index: &Index, nodes: &[String]) -> BTreeSet<Key> {
+    let pods = pods_of(index, nodes).filter(|p| !p.phase.is_finished() && daemon_set(p).is_none());
+    let vmis = index.vmis().filter(|v| v.node.as_ref().is_some_and(|node| nodes.contains(node)));
+    pods.flat_map(pod_claims).chain(vmis.flat_map(vmi_claims)).collect()
 }
 
-/// DaemonSets that own pods of these nodes.
-fn daemon_sets_of(index: &Index, nodes: &[String]) -> BTreeSet<Key> {
-    pods_of(index, nodes).filter_map(daemon_set).collect()
+/// Claims of the VMIs of a scope and of their launchers.
+fn claims_of_vms(index: &Index, scope: &Scope) -> BTreeSet<Key> {
+    let vmis: BTreeMap<&Key, &VmiFacts> = scope.vmis(index).map(|vmi| (&vmi.key, vmi)).collect();
+    let is_theirs = |pod: &&PodFacts| match &pod.role {
+        PodRole::Launcher { vmi, .. } => vmis.contains_key(&Key::new(&pod.key.namespace, vmi)),
+        PodRole::Hotplug { .. } | PodRole::Plain => false,
+    };
+    let launchers = index.pods().filter(|p| !p.phase.is_finished()).filter(is_theirs);
+    launchers.flat_map(pod_claims).chain(vmis.values().copied().flat_map(vmi_claims)).collect()
+}
+
+fn pod_claims(pod: &PodFacts) -> impl Iterator<Item = Key> + '_ {
+    pod.claims.iter().map(|name| Key::new(&pod.key.namespace, name))
+}
+
+fn vmi_claims(vmi: &VmiFacts) -> impl Iterator<Item = Key> + '_ {
+    vmi.volumes.iter().filter_map(|volume| match &volume.source {
+        VmVolumeSource::Claim(name) | VmVolumeSource::Ephemeral(name) => Some(Key::new(&vmi.key.namespace, name)),
+        VmVolumeSource::EmptyDisk | VmVolumeSource::HostDisk | VmVolumeSource::Other => None,
+    })
 }
 
 fn daemon_set(pod: &PodFacts) -> Option<Key> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, SelectAll};
 use futures::{Stream, StreamExt};
-use kube::core::{DeserializeGuard, ObjectMeta};
+use kube::core::{DeserializeGuard, NamespaceResourceScope, ObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::problem::ApiProblem;
 use super::requests::PAGE;
-use crate::facts::{Change, Delta, Key, PodKey, wire};
+use crate::facts::{APP_LABEL, Change, Delta, HOTPLUG, Key, LAUNCHER, PodKey, wire};
 
 /// First and longest pause after a failure.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
@@ -37,6 +37,8 @@ const WATCH_SECONDS: u32 = 60;
 pub enum Watched {
     /// Pods bound to one node.
     Pods(String),
+    /// Launchers and hot-plug pods, wherever they run.
+    VmPods,
     /// Nodes.
     Nodes,
     /// Disruption budgets.
@@ -60,7 +62,7 @@ impl Watched {
     /// API group and resource.
     pub fn resource(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Pods(_) => ("", "pods"),
+            Self::Pods(_) | Self::VmPods => ("", "pods"),
             Self::Nodes => ("", "nodes"),
             Self::Budgets => ("policy", "poddisruptionbudgets"),
             Self::Vmis => ("kubevirt.io", "virtualmachineinstances"),
@@ -75,6 +77,7 @@ impl fmt::Display for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pods(node) => write!(f, "pods of {node}"),
+            Self::VmPods => f.write_str("pods of VMs"),
             Self::Nodes => f.write_str("nodes"),
             Self::Budgets => f.write_str("disruption budgets"),
             Self::Vmis => f.write_str("virtual machine instances"),
@@ -163,37 +166,87 @@ impl FromIterator<Follower> for Watches {
     }
 }
 
+/// Where the objects are that are watched.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// The API server.
+    pub(super) client: &'a Client,
+    /// The namespace; `None` is all of them. Objects without a namespace are watched all.
+    pub(super) namespace: Option<&'a str>,
+    /// How.
+    pub(super) options: WatchOptions,
+}
+
+impl Place<'_> {
+    fn api<K>(&self) -> Api<DeserializeGuard<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        match self.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+}
+
 /// Watches the pods of these nodes, all nodes and budgets, and with `kubevirt` all of KubeVirt's kinds.
 pub fn start(client: &Client, nodes: &[String], kubevirt: bool, options: WatchOptions) -> Watches {
-    followers(client, nodes, options).into_iter().filter(|(what, _)| kubevirt || !what.is_kubevirt()).collect()
+    node_followers(client, nodes, options).into_iter().filter(|(what, _)| kubevirt || !what.is_kubevirt()).collect()
 }
 
 /// One set with its stream. Nothing is sent before the stream is polled, and no watch is opened before it is polled
 /// after its `Synced`.
 pub(super) type Follower = (Watched, BoxStream<'static, WatchItem>);
 
-/// The followers of all kinds.
-pub(super) fn followers(client: &Client, nodes: &[String], options: WatchOptions) -> Vec<Follower> {
+/// The followers of all kinds for these nodes.
+pub(super) fn node_followers(client: &Client, nodes: &[String], options: WatchOptions) -> Vec<Follower> {
     let mut all: Vec<Follower> = nodes.iter().map(|node| pods(client, node, options)).collect();
-    all.push(follow::<wire::Node, _, _>(client, Watched::Nodes, options, name, Change::Node));
-    all.push(follow::<wire::PodDisruptionBudget, _, _>(client, Watched::Budgets, options, key, Change::Budget));
-    all.push(follow::<wire::VirtualMachineInstance, _, _>(client, Watched::Vmis, options, key, Change::Vmi));
-    all.push(follow::<wire::VirtualMachine, _, _>(client, Watched::Vms, options, key, Change::Vm));
-    all.push(follow::<wire::VirtualMachineInstanceMigration, _, _>(
-        client,
-        Watched::Migrations,
-        options,
-        key,
-        Change::Migration,
-    ));
-    all.push(follow::<wire::KubeVirt, _, _>(client, Watched::KubeVirts, options, key, Change::KubeVirt));
+    all.extend(other_followers(Place { client, namespace: None, options }));
     all
+}
+
+/// The followers of all kinds for the VMs of a place; of the pods only theirs.
+pub(super) fn vm_followers(place: Place<'_>) -> Vec<Follower> {
+    let mut config = config(place.options);
+    config = config.labels(&format!("{APP_LABEL} in ({LAUNCHER},{HOTPLUG})"));
+    let api = place.api::<wire::Pod>();
+    let mut all = vec![follow_as(api, Watched::VmPods, place.options, config, pod_key, Change::VmPods)];
+    all.extend(other_followers(place));
+    all
+}
+
+/// The followers of all kinds but pods.
+fn other_followers(place: Place<'_>) -> Vec<Follower> {
+    let Place { client, options, .. } = place;
+    vec![
+        follow(Api::<DeserializeGuard<wire::Node>>::all(client.clone()), Watched::Nodes, options, name, Change::Node),
+        follow(place.api::<wire::PodDisruptionBudget>(), Watched::Budgets, options, key, Change::Budget),
+        follow(place.api::<wire::VirtualMachineInstance>(), Watched::Vmis, options, key, Change::Vmi),
+        follow(place.api::<wire::VirtualMachine>(), Watched::Vms, options, key, Change::Vm),
+        follow(
+            place.api::<wire::VirtualMachineInstanceMigration>(),
+            Watched::Migrations,
+            options,
+            key,
+            Change::Migration,
+        ),
+        // The one that counts may be in any namespace.
+        follow(
+            Api::<DeserializeGuard<wire::KubeVirt>>::all(client.clone()),
+            Watched::KubeVirts,
+            options,
+            key,
+            Change::KubeVirt,
+        ),
+    ]
 }
 
 fn pods(client: &Client, node: &str, options: WatchOptions) -> Follower {
     let owned = node.to_owned();
     let wrap = move |delta| Change::Pods { node: owned.clone(), delta };
-    follow::<wire::Pod, _, _>(client, Watched::Pods(node.to_owned()), options, pod_key, wrap)
+    let config = config(options).fields(&format!("spec.nodeName={node}"));
+    let api = Api::<DeserializeGuard<wire::Pod>>::all(client.clone());
+    follow_as(api, Watched::Pods(node.to_owned()), options, config, pod_key, wrap)
 }
 
 fn name(meta: &ObjectMeta) -> String {
@@ -208,8 +261,14 @@ fn pod_key(meta: &ObjectMeta) -> PodKey {
     PodKey::new(meta.namespace.clone().unwrap_or_default(), name(meta), meta.uid.clone().unwrap_or_default())
 }
 
+fn config(options: WatchOptions) -> watcher::Config {
+    let mut config = watcher::Config::default().timeout(WATCH_SECONDS);
+    config.page_size = Some(options.page_size).filter(|size| *size > 0);
+    config
+}
+
 fn follow<K, F, I>(
-    client: &Client,
+    api: Api<DeserializeGuard<K>>,
     what: Watched,
     options: WatchOptions,
     id: fn(&ObjectMeta) -> I,
@@ -220,14 +279,26 @@ where
     F: From<K> + Send + 'static,
     I: 'static,
 {
-    let mut config = watcher::Config::default().timeout(WATCH_SECONDS);
-    config.page_size = Some(options.page_size).filter(|size| *size > 0);
-    if let Watched::Pods(node) = &what {
-        config = config.fields(&format!("spec.nodeName={node}"));
-    }
+    follow_as(api, what, options, config(options), id, wrap)
+}
+
+/// The same for a part of the objects.
+fn follow_as<K, F, I>(
+    api: Api<DeserializeGuard<K>>,
+    what: Watched,
+    options: WatchOptions,
+    config: watcher::Config,
+    id: fn(&ObjectMeta) -> I,
+    wrap: impl Fn(Delta<F, I>) -> Change + Send + 'static,
+) -> Follower
+where
+    K: Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned + Send + 'static,
+    F: From<K> + Send + 'static,
+    I: 'static,
+{
     let follow = Follow::<K, F, I> {
         what: what.clone(),
-        api: Api::all(client.clone()),
+        api,
         config,
         limit: options.limit,
         id,

@@ -31,6 +31,8 @@ pub enum Change {
         /// The change.
         delta: Delta<PodFacts, PodKey>,
     },
+    /// Launchers and hot-plug pods, wherever they run (the set of a `Reset` is all of them).
+    VmPods(Delta<PodFacts, PodKey>),
     /// VMIs.
     Vmi(Delta<VmiFacts, Key>),
     /// VMs.
@@ -98,7 +100,10 @@ impl Index {
     pub fn apply(&mut self, change: Change) -> Touched {
         let mut touched = Touched::default();
         match change {
-            Change::Pods { node, delta } => self.apply_pods(&node, delta, &mut touched),
+            Change::Pods { node, delta } => {
+                self.apply_pods(delta, |pod| pod.node.as_deref() == Some(&node), &mut touched);
+            }
+            Change::VmPods(delta) => self.apply_pods(delta, PodFacts::is_of_vm, &mut touched),
             Change::Vmi(delta) => touched.vms = apply(&mut self.vmis, delta, |v| v.key.clone()),
             Change::Vm(delta) => touched.vms = apply(&mut self.vms, delta, |v| v.key.clone()),
             Change::Migration(delta) => {
@@ -123,7 +128,13 @@ impl Index {
         touched
     }
 
-    fn apply_pods(&mut self, node: &str, delta: Delta<PodFacts, PodKey>, touched: &mut Touched) {
+    /// `of_set` tells which pods a `Reset` is about.
+    fn apply_pods(
+        &mut self,
+        delta: Delta<PodFacts, PodKey>,
+        of_set: impl Fn(&PodFacts) -> bool,
+        touched: &mut Touched,
+    ) {
         let mut gone = Vec::new();
         match delta {
             Delta::Apply(pod) => {
@@ -133,7 +144,8 @@ impl Index {
             Delta::Delete(key) => gone.push(key.uid),
             Delta::Reset(pods) => {
                 let uids: BTreeSet<String> = pods.iter().map(|p| p.key.uid.clone()).collect();
-                gone.extend(self.pods_on(node).map(|p| p.key.uid.clone()).filter(|uid| !uids.contains(uid)));
+                let is_gone = |p: &&PodFacts| of_set(p) && !uids.contains(&p.key.uid);
+                gone.extend(self.pods.values().filter(is_gone).map(|p| p.key.uid.clone()));
                 for pod in pods {
                     touched.pods.insert(pod.key.uid.clone());
                     self.pods.insert(pod.key.uid.clone(), pod);
@@ -149,6 +161,11 @@ impl Index {
     /// The pod of that UID.
     pub fn pod(&self, uid: &str) -> Option<&PodFacts> {
         self.pods.get(uid)
+    }
+
+    /// All pods that are known.
+    pub fn pods(&self) -> impl Iterator<Item = &PodFacts> {
+        self.pods.values()
     }
 
     /// Pods bound to a node.
@@ -185,6 +202,11 @@ impl Index {
     /// The VM of that key.
     pub fn vm(&self, key: &Key) -> Option<&VmFacts> {
         self.vms.get(key)
+    }
+
+    /// All VMs.
+    pub fn vms(&self) -> impl Iterator<Item = &VmFacts> {
+        self.vms.values()
     }
 
     /// All migrations.

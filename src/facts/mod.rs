@@ -5,9 +5,11 @@
 mod convert;
 mod index;
 mod model;
+mod scope;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wire;
 
 pub use index::*;
 pub use model::*;
+pub use scope::*;

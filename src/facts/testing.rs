@@ -53,6 +53,7 @@ pub(crate) fn vmi(name: &str) -> VmiFacts {
         running_backup: None,
         tenant_cluster: None,
         outdated: false,
+        labels: Vec::new(),
     }
 }
 
@@ -108,6 +109,7 @@ pub(crate) fn vm(name: &str) -> VmFacts {
     VmFacts {
         key: Key::new(NS, name),
         uid: format!("vm-uid-{name}"),
+        labels: Vec::new(),
         deleting: false,
         run_strategy: RunStrategy::Always,
         template_strategy: None,

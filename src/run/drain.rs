@@ -201,7 +201,7 @@ async fn resolve(
 fn tell_unread(unread: &Unread, session: &mut Session) -> Result<(), CliError> {
     let Unread { part, problem } = unread;
     match part {
-        Part::ApiGroups | Part::Objects(Watched::Pods(_) | Watched::Nodes) => {
+        Part::ApiGroups | Part::Objects(Watched::Pods(_) | Watched::VmPods | Watched::Nodes) => {
             Err(api_error(&format!("cannot read {part}; nothing was changed"), problem))
         }
         // Without them no VM can be judged: absence of KubeVirt is concluded from discovery only.

@@ -76,6 +76,43 @@ async fn a_preview_lists_once_and_opens_no_watch() {
 }
 
 #[tokio::test]
+async fn a_scope_asks_for_the_pods_of_vms_only_and_in_its_namespace_only() {
+    let fake = cluster(&["cdi.kubevirt.io", "kubevirt.io"], |_| None);
+    let requests = Requests::new(fake.client(), Some(Duration::from_secs(30)));
+    let pods = "pods?&labelSelector=kubevirt.io+in+%28virt-launcher%2Chotplug-disk%29&limit=100";
+    for (namespace, core, policy, kubevirt) in [
+        (None, "/api/v1", "/apis/policy/v1", "/apis/kubevirt.io/v1"),
+        (
+            Some("shop"),
+            "/api/v1/namespaces/shop",
+            "/apis/policy/v1/namespaces/shop",
+            "/apis/kubevirt.io/v1/namespaces/shop",
+        ),
+    ] {
+        let scope = Scope { namespace: namespace.map(str::to_owned), selector: None };
+        let snapshot = snapshot_of_vms(&requests, &scope, WatchOptions::default()).await;
+        assert_eq!(snapshot.unread, []);
+        assert!(snapshot.index.budgets_known && snapshot.index.kubevirt_installed);
+        assert_eq!(format!("{:?}", snapshot.watches), "Watches(7)");
+        let mut lines: Vec<String> = fake.seen().into_iter().map(|s| s.line).collect();
+        let mut expected = [
+            "GET /apis".to_owned(),
+            "GET /version".to_owned(),
+            "GET /api/v1/nodes?&limit=100".to_owned(),
+            "GET /apis/kubevirt.io/v1/kubevirts?&limit=100".to_owned(),
+            format!("GET {core}/{pods}"),
+            format!("GET {policy}/poddisruptionbudgets?&limit=100"),
+            format!("GET {kubevirt}/virtualmachineinstancemigrations?&limit=100"),
+            format!("GET {kubevirt}/virtualmachineinstances?&limit=100"),
+            format!("GET {kubevirt}/virtualmachines?&limit=100"),
+        ];
+        lines.sort();
+        expected.sort();
+        assert_eq!(lines, expected);
+    }
+}
+
+#[tokio::test]
 async fn without_kubevirt_its_lists_mean_nothing() {
     let snapshot = taken(&cluster(&[], |_| None)).await;
     assert_eq!(snapshot.unread, []);

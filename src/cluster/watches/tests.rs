@@ -15,7 +15,7 @@ fn list(items: &[Value]) -> Value {
 
 fn nodes(fake: &Fake, limit: Option<Duration>) -> BoxStream<'static, WatchItem> {
     let options = WatchOptions { limit, ..WatchOptions::default() };
-    let all = followers(&fake.client(), &[], options);
+    let all = node_followers(&fake.client(), &[], options);
     all.into_iter().find(|(what, _)| *what == Watched::Nodes).unwrap().1
 }
 

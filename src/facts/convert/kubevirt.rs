@@ -34,10 +34,12 @@ impl From<wire::VirtualMachineInstance> for VmiFacts {
             entries.find(|t| t.phase == phase).and_then(|t| t.phase_transition_timestamp)
         };
         let backup = status.changed_block_tracking.backup_status;
+        let owner = vmi_owner(controller(&mut meta));
+        let owned_by_vm = matches!(owner, VmiOwner::VirtualMachine { .. });
         Self {
             created: timestamp(meta.creation_timestamp.as_ref()),
             deleting: meta.deletion_timestamp.is_some(),
-            owner: vmi_owner(controller(&mut meta)),
+            owner,
             strategy: strategy(spec.eviction_strategy),
             migratable: match condition("LiveMigratable") {
                 Some(c) if c.is_true() => Migratable::Yes,
@@ -62,6 +64,7 @@ impl From<wire::VirtualMachineInstance> for VmiFacts {
             running_backup: non_empty(backup.backup_name).filter(|_| !backup.completed),
             tenant_cluster: non_empty(labels.get(TENANT_CLUSTER).cloned()),
             outdated: labels.contains_key(OUTDATED),
+            labels: if owned_by_vm { Vec::new() } else { labels.into_iter().collect() },
             uid: uid(&mut meta),
             key: key(&mut meta),
         }
@@ -137,6 +140,7 @@ impl From<wire::VirtualMachine> for VmFacts {
             }
         };
         Self {
+            labels: meta.labels.take().unwrap_or_default().into_iter().collect(),
             deleting: meta.deletion_timestamp.is_some(),
             run_strategy,
             template_strategy: strategy(spec.template.spec.eviction_strategy),

@@ -6,10 +6,10 @@ use kube::core::ObjectMeta;
 
 use super::{annotation, controller, key, non_empty, terms, uid};
 use crate::facts::wire::{self, Container, PodSpec, PodStatus, TolerationWire};
-use crate::facts::{Deletion, Demands, Owner, PodFacts, PodKey, PodPhase, PodRole, Toleration};
+use crate::facts::{
+    APP_LABEL, Deletion, Demands, HOTPLUG, LAUNCHER, Owner, PodFacts, PodKey, PodPhase, PodRole, Toleration,
+};
 
-/// Label that says what a pod is for KubeVirt (`AppLabel`).
-const APP: &str = "kubevirt.io";
 /// Label of a launcher with the UID of its VMI (`CreatedByLabel`).
 const CREATED_BY: &str = "kubevirt.io/created-by";
 /// Taint that a cordon sets, effect `NoSchedule`, no value (Kubernetes `TaintNodeUnschedulable`).
@@ -93,11 +93,11 @@ fn role(
     owner: Option<&Owner>,
     single_owner: Option<(String, String)>,
 ) -> PodRole {
-    match labels.get(APP).map(String::as_str) {
-        Some("hotplug-disk") => {
+    match labels.get(APP_LABEL).map(String::as_str) {
+        Some(HOTPLUG) => {
             single_owner.map_or(PodRole::Plain, |(launcher, launcher_uid)| PodRole::Hotplug { launcher, launcher_uid })
         }
-        Some("virt-launcher") => annotation(meta, wire::DOMAIN)
+        Some(LAUNCHER) => annotation(meta, wire::DOMAIN)
             .or_else(|| owner.filter(|o| o.kind == "VirtualMachineInstance").map(|o| o.name.clone()))
             .map_or(PodRole::Plain, |vmi| PodRole::Launcher {
                 vmi,

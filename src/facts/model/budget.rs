@@ -34,11 +34,13 @@ pub struct LabelSelector {
 impl LabelSelector {
     /// True if the labels satisfy every requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.match_labels.iter().all(|(k, v)| labels.get(k) == Some(v))
-            && self
-                .expressions
-                .iter()
-                .all(|(key, operator, values)| holds(operator, labels.get(key).map(String::as_str), values))
+        self.matches_by(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// The same for labels that are kept in another form: `label` gives the value of a key.
+    pub fn matches_by<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.match_labels.iter().all(|(key, value)| label(key) == Some(value))
+            && self.expressions.iter().all(|(key, operator, values)| holds(operator, label(key), values))
     }
 }
 

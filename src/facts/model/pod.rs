@@ -6,6 +6,13 @@ use jiff::Timestamp;
 
 use super::{Key, Owner, PodKey};
 
+/// Label that says what a pod is for KubeVirt (KubeVirt `AppLabel`).
+pub const APP_LABEL: &str = "kubevirt.io";
+/// Its value on a virt-launcher.
+pub const LAUNCHER: &str = "virt-launcher";
+/// Its value on a pod that attaches a hot-plugged volume.
+pub const HOTPLUG: &str = "hotplug-disk";
+
 /// Phase of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodPhase {
@@ -98,6 +105,13 @@ pub struct PodFacts {
     pub role: PodRole,
     /// The scheduler's words, if it says that no node fits (`PodScheduled=False`, reason `Unschedulable`).
     pub unschedulable: Option<String>,
+}
+
+impl PodFacts {
+    /// True with the label of a launcher or of a hot-plug pod.
+    pub fn is_of_vm(&self) -> bool {
+        self.labels.get(APP_LABEL).is_some_and(|value| value == LAUNCHER || value == HOTPLUG)
+    }
 }
 
 /// What a pod asks of a node, as far as a forecast uses it.

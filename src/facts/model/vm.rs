@@ -197,6 +197,8 @@ pub struct VmiFacts {
     pub tenant_cluster: Option<String>,
     /// True with the label `kubevirt.io/outdatedLauncherImage`.
     pub outdated: bool,
+    /// Labels, where no VM owns it; else none, since the VM's own are what counts.
+    pub labels: Vec<(String, String)>,
 }
 
 impl VmiFacts {
@@ -267,6 +269,8 @@ pub struct VmFacts {
     pub key: Key,
     /// UID.
     pub uid: String,
+    /// Its own labels (not those of its template), by key.
+    pub labels: Vec<(String, String)>,
     /// True once its deletion was accepted.
     pub deleting: bool,
     /// Run strategy in force.

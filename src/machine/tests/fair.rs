@@ -197,7 +197,7 @@ impl Fair {
     /// Shows a change late, in order among its kind, and sometimes twice.
     fn show(&mut self, change: Change, version: Option<u64>) {
         let kind = match &change {
-            Change::Pods { .. } => 0,
+            Change::Pods { .. } | Change::VmPods(_) => 0,
             Change::Vmi(_) => 1,
             Change::Vm(_) => 2,
             Change::Migration(_) => 3,

@@ -90,6 +90,7 @@ fn what_the_recorded_vmis_lack() {
     assert_eq!((facts.unschedulable.as_deref(), facts.running_backup.as_deref()), (Some("0/3 nodes"), Some("nightly")));
     assert_eq!((facts.migratable, facts.strategy, facts.scheduled_at), (Migratable::Missing, None, None));
     assert!(facts.agent_connected && facts.has_devices && facts.outdated);
+    assert!(facts.labels.contains(&("cluster.x-k8s.io/cluster-name".to_owned(), "tenant".to_owned())));
     assert_eq!((facts.tenant_cluster.as_deref(), facts.grace_seconds), (Some("tenant"), 30));
     let done = json!({"changedBlockTracking": {"backupStatus": {"backupName": "nightly", "completed": true}}});
     assert_eq!(vmi(json!({}), done).running_backup, None);
@@ -111,7 +112,7 @@ fn vms_and_their_run_strategies() {
     assert_eq!(hangs.printable_status.as_deref(), Some("Migrating"));
 
     let vm = |spec: Value, status: Value| -> VmFacts {
-        let meta = json!({"name": "v", "namespace": "ns", "uid": "u"});
+        let meta = json!({"name": "v", "namespace": "ns", "uid": "u", "labels": {"app": "db"}});
         facts::<wire::VirtualMachine, _>(json!({"metadata": meta, "spec": spec, "status": status}))
     };
     assert_eq!(vm(json!({"running": true}), json!({})).run_strategy, RunStrategy::Always);
@@ -124,6 +125,7 @@ fn vms_and_their_run_strategies() {
     );
     assert_eq!(facts.run_strategy, RunStrategy::Unknown("New".to_owned()));
     assert!(facts.instancetype && facts.change_pending && facts.restart_required && !facts.deleting);
+    assert_eq!(facts.labels, [("app".to_owned(), "db".to_owned())]);
     assert!(!vm(json!({"instancetype": null}), json!({"stateChangeRequests": null})).instancetype);
 }
 
