@@ -5,6 +5,7 @@
 
 pub mod after;
 pub mod budget;
+pub mod restart;
 pub mod strategy;
 pub mod targets;
 pub mod vm;

@@ -81,8 +81,8 @@ pub struct Search<'a> {
     pub demands: &'a Demands,
     /// Claims that it mounts.
     pub claims: BTreeSet<Key>,
-    /// Node that it leaves.
-    pub source: &'a str,
+    /// Node that it leaves; `None` where it may come back to the one that it is on.
+    pub source: Option<&'a str>,
     /// Nodes that this command drains: they take nothing.
     pub drained: &'a BTreeSet<String>,
     /// True for launchers: KubeVirt must call the node schedulable.
@@ -110,14 +110,16 @@ pub fn without_migration_selectors(demands: &Demands) -> Demands {
 
 /// True if any other node can take the pod: ends at the first.
 pub fn exists(index: &Index, search: &Search<'_>) -> bool {
-    index.nodes().any(|node| node.name != search.source && first_hindrance(index, search, node).is_none())
+    index
+        .nodes()
+        .any(|node| Some(node.name.as_str()) != search.source && first_hindrance(index, search, node).is_none())
 }
 
 /// Looks for nodes that can take the pod.
 pub fn find(index: &Index, search: &Search<'_>) -> Targets {
     let mut nodes = Vec::new();
     let mut unfit: BTreeMap<Unfit, Vec<String>> = BTreeMap::new();
-    for node in index.nodes().filter(|n| n.name != search.source) {
+    for node in index.nodes().filter(|n| Some(n.name.as_str()) != search.source) {
         match first_hindrance(index, search, node) {
             None => nodes.push(node.name.clone()),
             Some(reason) => unfit.entry(reason).or_default().push(node.name.clone()),
@@ -127,7 +129,8 @@ pub fn find(index: &Index, search: &Search<'_>) -> Targets {
     for names in unfit.values_mut() {
         names.sort();
     }
-    let none = nodes.is_empty().then(|| explain(&unfit));
+    let none =
+        nodes.is_empty().then(|| explain(&unfit, if search.source.is_some() { "no other node" } else { "no node" }));
     let cordoned = unfit.remove(&Unfit::Cordoned).unwrap_or_default();
     Targets { nodes, none, cordoned }
 }
@@ -164,7 +167,7 @@ pub fn is_open(node: &NodeFacts) -> bool {
     !node.unschedulable && !matches!(node.ready, NodeReady::No { .. })
 }
 
-fn explain(unfit: &BTreeMap<Unfit, Vec<String>>) -> (Hindrance, String) {
+fn explain(unfit: &BTreeMap<Unfit, Vec<String>>, nobody: &str) -> (Hindrance, String) {
     let bound = |u: &Unfit| matches!(u, Unfit::Disk(_) | Unfit::Device(_));
     let closed = |u: &Unfit| matches!(u, Unfit::Drained | Unfit::NotReady | Unfit::Cordoned);
     let hindrance = if unfit.keys().any(bound) && unfit.keys().all(|u| bound(u) || *u == Unfit::Drained) {
@@ -180,7 +183,7 @@ fn explain(unfit: &BTreeMap<Unfit, Vec<String>>) -> (Hindrance, String) {
     let mut parts: Vec<(&Unfit, &Vec<String>)> = unfit.iter().collect();
     parts.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.0.cmp(b.0)));
     let words: Vec<String> = parts.iter().take(3).map(|(reason, nodes)| reason.words(nodes)).collect();
-    (hindrance, format!("no other node can take it: {}", words.join(", ")))
+    (hindrance, format!("{nobody} can take it: {}", words.join(", ")))
 }
 
 fn first_hindrance(index: &Index, search: &Search<'_>, node: &NodeFacts) -> Option<Unfit> {

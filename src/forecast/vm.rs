@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::after::{After, after};
 use super::budget::{self, BudgetForecast, PodBudgets};
+use super::restart::{bound_cause, in_place, restart};
 use super::strategy::{Source, Strategies, strategies};
 use super::targets::{self, Hindrance, Search, Targets};
 use super::words;
@@ -23,7 +24,7 @@ pub const HEARTBEAT_LIMIT: SignedDuration = SignedDuration::from_mins(5);
 /// Without a guest agent, KubeVirt needs about this long before a shutdown request reaches the guest.
 const AGENT_GRACE: i64 = 30;
 
-/// Facts about one VM on the node that is drained.
+/// Facts about one VM on its node.
 #[derive(Debug, Clone, Copy)]
 pub struct VmContext<'a> {
     /// The cluster.
@@ -70,7 +71,7 @@ pub struct VmForecast {
 }
 
 impl VmForecast {
-    fn new(action: VmAction, outcome: VmOutcome, because: impl Into<String>) -> Self {
+    pub(super) fn new(action: VmAction, outcome: VmOutcome, because: impl Into<String>) -> Self {
         Self {
             action,
             consent: None,
@@ -86,7 +87,7 @@ impl VmForecast {
         }
     }
 
-    fn blocks(cause: Cause, because: impl Into<String>) -> Self {
+    pub(super) fn blocks(cause: Cause, because: impl Into<String>) -> Self {
         Self {
             cause: Some(cause),
             waiting_helps: Some(false),
@@ -94,11 +95,11 @@ impl VmForecast {
         }
     }
 
-    fn waits(action: VmAction, cause: Cause, because: impl Into<String>) -> Self {
+    pub(super) fn waits(action: VmAction, cause: Cause, because: impl Into<String>) -> Self {
         Self { cause: Some(cause), waiting_helps: Some(true), ..Self::new(action, VmOutcome::Waits, because) }
     }
 
-    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
@@ -115,14 +116,6 @@ pub fn silent_node(node: &NodeFacts, now: Timestamp) -> Option<String> {
         let age = words::duration(age.as_secs() / 60 * 60);
         format!("virt-handler has been silent for {age}: nothing can confirm that the guest stopped")
     })
-}
-
-/// What a restart (or a shutdown by us) must wait for, looked at right before it is sent.
-pub fn restart_must_wait(index: &Index, vmi: &VmiFacts) -> Option<(Cause, String)> {
-    if let Some(backup) = &vmi.running_backup {
-        return Some((Cause::BackupRunning, format!("backup {backup} of it runs")));
-    }
-    in_motion(index, vmi).then(|| (Cause::VmEvacuating, "a migration of it is under way".into()))
 }
 
 /// True while a migration of the VMI exists that has not ended.
@@ -147,7 +140,7 @@ fn arrives(ctx: &VmContext<'_>) -> bool {
 /// Forecasts one VM. The first clause that fits decides.
 pub fn forecast(ctx: &VmContext<'_>) -> VmForecast {
     let known = strategies(ctx.vmi, ctx.vm, &ctx.index.kubevirt());
-    let mut forecast = decide(ctx, &known);
+    let mut forecast = if ctx.options.in_place { in_place(ctx, &known) } else { decide(ctx, &known) };
     note(ctx, &known, &mut forecast);
     forecast
 }
@@ -195,7 +188,7 @@ fn decide(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
 }
 
 /// Somebody stops it already: a restart, a stop or an earlier eviction.
-fn leaving(ctx: &VmContext<'_>) -> VmForecast {
+pub(super) fn leaving(ctx: &VmContext<'_>) -> VmForecast {
     let outcome = match after(&ctx.vmi.key, &ctx.vmi.owner, ctx.vm, false) {
         After::Returns { .. } => VmOutcome::Returns,
         After::RestartInstead { .. } | After::Ends { .. } | After::StaysOff { .. } => VmOutcome::StaysOff,
@@ -276,33 +269,7 @@ fn migrate(ctx: &VmContext<'_>, marked: bool) -> VmForecast {
 /// LiveMigrate, and it cannot migrate: every eviction is refused. A restart helps where a new VMI would be let go.
 fn refused(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
     let why = words::not_migratable(ctx.vmi);
-    let (Some(true), Some(fresh)) = (known.restart_helps, &known.fresh) else {
-        return held(ctx, known, &why);
-    };
-    let staged = if ctx.vm.is_some_and(|vm| vm.restart_required) { " and applies staged changes" } else { "" };
-    let mut because = format!("{why}; a restart gives it {fresh}{staged}");
-    if ctx.options.restart_denied.contains(&ctx.vmi.key.namespace) {
-        return VmForecast::blocks(Cause::Forbidden, format!("{because}, but you may not restart it"))
-            .remedy("ask for the permission to update virtualmachines/restart");
-    }
-    if ctx.restart_impossible() {
-        return VmForecast::blocks(Cause::RestartRefused, format!("{because}, but the server refuses the restart"));
-    }
-    let targets = ctx.new_launcher_targets();
-    let mut forecast = if let Some((hindrance, reason)) = targets.none {
-        because.push_str("; then it stays down: ");
-        because.push_str(&reason);
-        let mut down = VmForecast::new(VmAction::Restart, VmOutcome::DownUntilNode, because);
-        down.consent = Some(ConsentKind::RestartDown);
-        down.cause = Some(bound_cause(hindrance));
-        down
-    } else {
-        let mut restarts = VmForecast::new(VmAction::Restart, VmOutcome::Restarts, because);
-        restarts.consent = Some(ConsentKind::Restart);
-        restarts
-    };
-    ctx.count_losses(&mut forecast);
-    forecast
+    restart(ctx, known, &why).unwrap_or_else(|| held(ctx, known, &why))
 }
 
 /// LiveMigrate, it cannot migrate, and a restart would not change that: names what holds it and the price of the way out.
@@ -380,15 +347,8 @@ fn down(action: VmAction, hindrance: Hindrance, because: String) -> VmForecast {
     forecast
 }
 
-fn bound_cause(hindrance: Hindrance) -> Cause {
-    match hindrance {
-        Hindrance::Bound => Cause::BoundToNode,
-        Hindrance::NoNodeOpen | Hindrance::Mixed => Cause::Unschedulable,
-    }
-}
-
 impl VmContext<'_> {
-    fn restart_impossible(&self) -> bool {
+    pub(super) fn restart_impossible(&self) -> bool {
         self.options.restart_denied.contains(&self.vmi.key.namespace)
             || self.options.restart_refused.contains(&self.vmi.key)
     }
@@ -399,7 +359,7 @@ impl VmContext<'_> {
         self.targets(&demands, targets::migration_cpu_model(self.vmi, source))
     }
 
-    fn new_launcher_targets(&self) -> Targets {
+    pub(super) fn new_launcher_targets(&self) -> Targets {
         let demands = self.launcher.map(|l| targets::without_migration_selectors(&l.demands)).unwrap_or_default();
         self.targets(&demands, None)
     }
@@ -407,7 +367,8 @@ impl VmContext<'_> {
     fn targets(&self, demands: &Demands, cpu_model: Option<String>) -> Targets {
         let claims = self.claims();
         let drained = &self.options.drained_nodes;
-        targets::find(self.index, &Search { demands, claims, source: self.node, drained, launcher: true, cpu_model })
+        let source = Some(self.node).filter(|_| !self.options.in_place);
+        targets::find(self.index, &Search { demands, claims, source, drained, launcher: true, cpu_model })
     }
 
     fn claims(&self) -> BTreeSet<Key> {
@@ -420,7 +381,7 @@ impl VmContext<'_> {
     }
 
     /// Volumes that end with the launcher: lost by a shutdown or restart, kept by a migration.
-    fn count_losses(&self, forecast: &mut VmForecast) {
+    pub(super) fn count_losses(&self, forecast: &mut VmForecast) {
         let lost = |v: &VmVolumeSource| matches!(v, VmVolumeSource::EmptyDisk | VmVolumeSource::Ephemeral(_));
         forecast.data_loss = self.vmi.volumes.iter().filter(|v| lost(&v.source)).map(|v| v.name.clone()).collect();
         if !forecast.data_loss.is_empty() && !self.options.delete_emptydir_data {
@@ -472,7 +433,7 @@ fn note(ctx: &VmContext<'_>, known: &Strategies, forecast: &mut VmForecast) {
         for volume in vmi.volumes.iter().filter(|v| v.source == VmVolumeSource::HostDisk) {
             say(format!("disk {} is a hostDisk and stays on {}", volume.name, ctx.node));
         }
-        if ctx.launcher.is_some_and(|l| l.tolerates_cordon) {
+        if !ctx.options.in_place && ctx.launcher.is_some_and(|l| l.tolerates_cordon) {
             say("it tolerates the cordon and may come back to this node".into());
         }
     }

@@ -11,8 +11,8 @@ use super::vm::{State, VmRun};
 use crate::answer::RestartAnswer;
 use crate::event::{Activity, EventKind};
 use crate::facts::KubeVirtState;
+use crate::forecast::restart::restart_must_wait;
 use crate::forecast::strategy::strategies;
-use crate::forecast::vm::restart_must_wait;
 use crate::forecast::words::spoken;
 use crate::outcome::{Cause, VmOutcome};
 

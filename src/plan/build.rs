@@ -106,8 +106,13 @@ fn keys_on(index: &Index, node: &str, classified: &[(&PodFacts, Classified)]) ->
 }
 
 /// Compares the least time that the node needs with `--timeout`.
-fn too_short(index: &Index, vms: &[VmItem], options: &PlanOptions) -> Option<String> {
-    let stops = |vm: &&VmItem| matches!(vm.action, VmAction::ShutDown | VmAction::Restart | VmAction::AwaitGone);
+pub(super) fn too_short<'a>(
+    index: &Index,
+    vms: impl IntoIterator<Item = &'a VmItem>,
+    options: &PlanOptions,
+) -> Option<String> {
+    let vms: Vec<&VmItem> = vms.into_iter().collect();
+    let stops = |vm: &&&VmItem| matches!(vm.action, VmAction::ShutDown | VmAction::Restart | VmAction::AwaitGone);
     let slowest = vms.iter().filter(stops).max_by_key(|vm| vm.grace);
     let grace = slowest.map_or(Duration::ZERO, |vm| vm.grace);
     let migrations = vms.iter().filter(|vm| vm.row.outcome == VmOutcome::Migrates).count();
@@ -132,7 +137,7 @@ fn too_short(index: &Index, vms: &[VmItem], options: &PlanOptions) -> Option<Str
     Some(format!("{why}, and --timeout is {}{so}: --timeout={minutes}m fits", spoken(options.timeout)))
 }
 
-fn warnings(index: &Index, plans: &[NodePlan]) -> Vec<String> {
+pub(super) fn warnings(index: &Index, plans: &[NodePlan]) -> Vec<String> {
     let mut warnings = Vec::new();
     let vms = plans.iter().any(|p| !p.vms.is_empty());
     if vms && cluster_is_unclear(index) {

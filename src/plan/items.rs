@@ -175,7 +175,7 @@ fn bound_to_node(pod: &PodFacts, index: &Index, options: &PlanOptions) -> Option
     if free && claims.is_empty() {
         return None;
     }
-    let search = Search { demands, claims, source, drained, launcher: false, cpu_model: None };
+    let search = Search { demands, claims, source: Some(source), drained, launcher: false, cpu_model: None };
     if targets::exists(index, &search) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! The plan: what the drain will do to each VM and pod of each node, and what it needs to be allowed to.
 //!
-//! Flow: [`build()`] makes it from facts and options, [`consent::settle`] applies flags and an answer to it. After that
+//! Flow: [`build()`] makes it from facts and options ([`restarts()`] does outside a drain), [`consent::settle`] applies flags and an answer to it. After that
 //! it is executed (machine) or shown (report) as it stands. Pure.
 
 mod build;
@@ -9,6 +9,7 @@ mod items;
 mod options;
 mod order;
 pub mod probed;
+mod restarts;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -16,6 +17,7 @@ mod verdict;
 pub use build::build;
 pub use items::{forecast_pod, forecast_vm};
 pub use options::PlanOptions;
+pub use restarts::restarts;
 pub use verdict::would_exit;
 
 use std::time::Duration;

@@ -27,6 +27,8 @@ pub struct PlanOptions {
     pub timeout: Duration,
     /// UID of the pod in which this command runs.
     pub own_pod_uid: Option<String>,
+    /// True outside a drain: VMs are restarted where they are, no node is cordoned, and one may come back to its node.
+    pub in_place: bool,
     /// All nodes that this command drains: none of them counts as a place to go. [`super::build`] adds its own nodes.
     pub drained_nodes: BTreeSet<String>,
     /// Namespaces in which VMs may not be restarted (no permission).
@@ -47,6 +49,7 @@ impl Default for PlanOptions {
             grace_period: None,
             timeout: Duration::from_secs(30 * 60),
             own_pod_uid: None,
+            in_place: false,
             drained_nodes: BTreeSet::new(),
             restart_denied: BTreeSet::new(),
             restart_refused: BTreeSet::new(),

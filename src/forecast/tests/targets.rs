@@ -11,7 +11,7 @@ fn search(index: &Index, demands: &Demands, change: impl FnOnce(&mut Search<'_>)
     let mut search = Search {
         demands,
         claims: BTreeSet::new(),
-        source: "node-0",
+        source: Some("node-0"),
         drained: &drained,
         launcher: true,
         cpu_model: None,
@@ -64,7 +64,7 @@ fn nodes_that_this_command_drains_take_nothing() {
         &Search {
             demands: &demands,
             claims: BTreeSet::new(),
-            source: "node-0",
+            source: Some("node-0"),
             drained: &drained,
             launcher: true,
             cpu_model: None,

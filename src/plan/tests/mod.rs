@@ -1,6 +1,7 @@
 mod consent;
 mod lab;
 mod pods;
+mod restarts;
 
 use crate::facts::testing::{NS, World, now};
 use crate::plan::{Plan, PlanOptions, PodItem, VmItem, build};

@@ -124,10 +124,7 @@ fn orphan_launchers_and_their_hotplug_pods_block_as_pods() {
 
 #[test]
 fn a_launcher_that_is_left_out_has_a_row_among_the_pods() {
-    let selector = crate::facts::LabelSelector {
-        match_labels: crate::facts::testing::labels(&[("app", "web")]),
-        expressions: Vec::new(),
-    };
+    let selector = crate::facts::LabelSelector { match_labels: labels(&[("app", "web")]), expressions: Vec::new() };
     let options = PlanOptions { pod_selector: Some(selector), ..PlanOptions::default() };
     let plan = planned_with(&world().vmi(vmi("a")).pod(launcher("a")).pod(hotplug("a")).pod(pod("w")), &options);
     assert!(plan.nodes[0].vms.is_empty());
