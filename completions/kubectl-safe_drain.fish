@@ -73,8 +73,47 @@ complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -s h
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l help-connection -d 'connection flags (--context, -n, --as ...)'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -s V -l version -d 'the version'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l insecure-skip-tls-verify -d 'don\'t check the API server\'s certificate'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -a "restart-stale" -d 'restart the stale VMs that a restart helps, outside a drain'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -a "cancel" -d 'undo a drain: cancel its evacuations, lift the cordon that it set'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -a "completion" -d 'print a completion script, or with kubectl the helper for kubectl\'s own completion'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s l -l selector -d 'only VMs with these labels' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l timeout -d 'limit for all of it (default 30m)' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s o -l output -d 'print one document in place of lines and tables' -r -f -a "json\t''
+yaml\t''"
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l events-file -d 'one JSON line per event; - is stdout, not with -o' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l color -d 'when to colour (default auto; honours NO_COLOR)' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s v -l v -d '1 plain lines, 4 debug, 6 each request (default 0)' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l kubeconfig -d 'the kubeconfig file (else $KUBECONFIG, ~/.kube/config)' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l context -d 'the kubeconfig context' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l cluster -d 'the kubeconfig cluster' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l user -d 'the kubeconfig user' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s n -l namespace -d 'the namespace; no effect on a drain' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s s -l server -d 'address of the API server' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l token -d 'bearer token' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l username -d 'user name for basic authentication' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l password -d 'password for basic authentication' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l as -d 'the user to impersonate' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l as-group -d 'a group to impersonate; repeat it for more' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l as-uid -d 'the uid to impersonate' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l as-user-extra -d 'an extra to impersonate; repeat it for more' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l certificate-authority -d 'certificates to trust the API server by' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l client-certificate -d 'client certificate' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l client-key -d 'key of the client certificate' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l tls-server-name -d 'the name that the certificate must carry' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l request-timeout -d 'limit of one request, watches excepted; a bare number is seconds, 0 none (default 30s)' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s A -l all-namespaces -d 'all namespaces (the default without -n)'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l dry-run -d 'say what would happen and change nothing'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l restart-stale -d 'consent to the restarts (not given: ask; refused off a terminal)'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l allow-vm-down -d 'agree to VMs that will not run afterwards by themselves'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l delete-emptydir-data -d 'agree to lose data in emptyDisk and ephemeral volumes'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l no-input -d 'never ask a question'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s q -l quiet -d 'on stderr only warnings, questions and errors'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s h -l help -d 'this text'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l help-connection -d 'connection flags (--context, -n, --as ...)'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s V -l version -d 'the version'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l insecure-skip-tls-verify -d 'don\'t check the API server\'s certificate'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand cancel" -s o -l output -d 'print one document in place of lines and tables' -r -f -a "json\t''
 yaml\t''"
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand cancel" -l events-file -d 'one JSON line per event; - is stdout, not with -o' -r -F

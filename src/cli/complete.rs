@@ -222,7 +222,7 @@ mod tests {
     fn the_first_word_is_a_node_or_a_sub_command() {
         let completion = after(&[""]);
         assert_eq!(completion.dynamic, Some(nodes(&[])));
-        assert_eq!(values(&[""]), ["cancel", "completion"]);
+        assert_eq!(values(&[""]), ["restart-stale", "cancel", "completion"]);
         assert_eq!(values(&["--context", "x", "co"]), ["completion"]);
         assert!(values(&["--dry-run", ""]).is_empty());
         assert!(values(&["n1", ""]).is_empty());

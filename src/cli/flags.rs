@@ -241,7 +241,19 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
     SubCommand {
         word: "restart-stale",
         about: "restart the stale VMs that a restart helps, outside a drain",
-        details: "",
+        details: "\
+A VM is stale if it still runs with LiveMigrate, cannot migrate, and would get
+another eviction strategy with its next start: every drain stops at it. Without
+-n all namespaces are meant. No node is cordoned and nothing is evicted; a VM
+may come back to its node. VMs that can migrate, or that a restart does not
+help, are left alone. One question is asked before the first restart; at most
+five VMs are down at a time, and the first that finds no node stops the rest.
+A restart also renews an outdated launcher and applies staged changes.
+
+Exit code 0: all restarted and running with the new strategy, or nothing to do.
+3: some were not restarted. 4: consent is missing (--restart-stale), nothing was
+changed. 5: a restarted VM does not run. The others are those of a drain.
+",
         arguments: Arguments::None,
         flags: &[
             VM_SELECTOR,
@@ -251,7 +263,7 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
                 "restart-stale",
                 Takes::MaybeOneOf(RESTART_WORDS, "always"),
                 Group::Own,
-                "consent to the restarts (not given: ask, or never off a terminal)",
+                "consent to the restarts (not given: ask; refused off a terminal)",
             ),
             flag(
                 "allow-vm-down",
@@ -259,13 +271,19 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
                 Group::Own,
                 "agree to VMs that will not run afterwards by themselves",
             ),
-            flag("timeout", Takes::Duration("DURATION"), Group::Own, "limit from the first restart (default 30m)"),
+            flag(
+                "delete-emptydir-data",
+                Takes::Nothing,
+                Group::Own,
+                "agree to lose data in emptyDisk and ephemeral volumes",
+            ),
+            flag("timeout", Takes::Duration("DURATION"), Group::Own, "limit for all of it (default 30m)"),
             NO_INPUT,
             OUTPUT_FORMAT,
             EVENTS_FILE,
             QUIET,
         ],
-        later: true,
+        later: false,
     },
     SubCommand {
         word: "cancel",

@@ -78,7 +78,7 @@ pub(super) fn sub_command(sub: &'static SubCommand) -> String {
     let mut text = String::new();
     if sub.later {
         push_wrapped(&mut text, &format!("`{NAME} {}` comes in a later release: {}.", sub.word, sub.about), 0, true);
-        push_wrapped(&mut text, &format!("{}.", capitalised(&today(sub.word))), 0, true);
+        push_wrapped(&mut text, &format!("{}.", capitalised(&today())), 0, true);
         return text;
     }
     push_wrapped(&mut text, &format!("{}.", capitalised(sub.about)), 0, true);

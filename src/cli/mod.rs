@@ -90,17 +90,14 @@ pub fn later_release(command: &settings::Command) -> Option<CliError> {
 
 fn comes_later(sub: &SubCommand) -> CliError {
     CliError::usage(format!("`{}` comes in a later release; nothing was changed", sub.word))
-        .hint(today(sub.word))
+        .hint(today())
         .hint(format!("to drain a node called {word}: `{} node/{word}`", command::NAME, word = sub.word))
 }
 
 /// What to type until a sub-command is there.
-fn today(word: &str) -> String {
+fn today() -> String {
     let name = command::NAME;
-    match word {
-        "restart-stale" => format!("until then, as part of a drain: `{name} NODE --restart-stale`"),
-        _ => format!("until then, node by node: `{name} NODE --dry-run`"),
-    }
+    format!("until then, node by node: `{name} NODE --dry-run`")
 }
 
 fn parse_line(line: &Line) -> Result<Invocation, Exit> {

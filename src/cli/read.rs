@@ -176,6 +176,7 @@ impl Reader<'_> {
             dry_run: self.dry_run()?,
             restart_stale: self.restart_stale(),
             allow_vm_down: self.switch("allow-vm-down"),
+            delete_emptydir_data: self.switch("delete-emptydir-data"),
             timeout: self.timeout()?,
         })
     }

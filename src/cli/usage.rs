@@ -16,7 +16,13 @@ pub(super) fn from_clap(error: &clap::Error, sub: Option<&'static SubCommand>) -
         ErrorKind::UnknownArgument if flag.starts_with('-') => unknown_flag(error, &flag, sub),
         ErrorKind::UnknownArgument => {
             let command = sub.map_or(NAME.to_owned(), |sub| format!("{NAME} {}", sub.word));
-            CliError::usage(format!("unexpected argument `{flag}`: `{command}` takes none"))
+            let error = CliError::usage(format!("unexpected argument `{flag}`: `{command}` takes none"));
+            match sub.map(|sub| sub.word) {
+                Some("restart-stale") => error
+                    .hint("`-n NAMESPACE` and `-l SELECTOR` choose the VMs; without them all that are stale are meant")
+                    .hint(format!("to restart those of a node and drain it: `{NAME} {flag} --restart-stale`")),
+                _ => error,
+            }
         }
         ErrorKind::InvalidValue if value.is_empty() => needs_value(&flag, &valid),
         ErrorKind::InvalidValue => bad_choice(error, &flag, &value, &valid),

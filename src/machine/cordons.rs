@@ -29,9 +29,14 @@ pub(super) struct Cordon {
 }
 
 impl Machine {
-    /// Sends the cordons. Everything else follows from their answers.
+    /// Sends the cordons. Everything else follows from their answers. Outside a drain there are none.
     pub fn start(&mut self, now: Duration) {
         self.now = now;
+        if self.core.options.in_place {
+            self.stage = Stage::Draining;
+            self.begin_turns(now);
+            return self.settle(now);
+        }
         self.cordon_bound = now + self.core.options.timeout;
         for number in 0..self.nodes.len() {
             let node = self.nodes[number].place.node.clone();

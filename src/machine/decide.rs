@@ -24,7 +24,7 @@ const BUDGET_FALLBACK: Duration = Duration::from_secs(30);
 impl VmRun {
     pub(super) fn decide(&mut self, core: &mut Core, place: &Place, now: Duration) {
         if self.has_left(core, place) {
-            if self.is_another(core, place, now) {
+            if !core.options.in_place && self.is_another(core, place, now) {
                 return self.decide(core, place, now);
             }
             return self.left_without_us(core, place, now);
@@ -136,6 +136,11 @@ impl VmRun {
             Ok(vmi) => vmi,
             Err(Failure::NotFound) => {
                 core.brake.release(&self.item.vmi);
+                if core.options.in_place {
+                    // Its pods are not waited for: the server has said all that there is to know.
+                    let gone = crate::facts::Delta::Delete(self.item.vmi.clone());
+                    core.index.apply(crate::facts::Change::Vmi(gone));
+                }
                 if self.has_left(core, place) {
                     return self.left_without_us(core, place, now);
                 }

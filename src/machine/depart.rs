@@ -15,15 +15,17 @@ use crate::plan::VmAction;
 
 impl VmRun {
     pub(super) fn too_late(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        let refused = self.patience.was_refused();
         let row = &mut self.item.row;
         row.outcome = VmOutcome::Pending;
         row.cause = Some(Cause::GraceTooLong);
         row.waiting_helps = Some(false);
-        row.because = format!(
-            "its guest may take {} to stop, longer than the time left; nothing was sent",
-            spoken(self.item.grace)
-        );
-        row.remedy = Some(format!("run again with --timeout above {}", spoken(self.item.grace)));
+        let grace = spoken(self.item.grace);
+        let why = format!("its guest may take {grace} to stop, longer than the time left");
+        // What was refused for most of the time is the reason why the rest of it is too short.
+        row.because =
+            if refused { format!("{}; by now {why}", row.because) } else { format!("{why}; nothing was sent") };
+        row.remedy = (!refused).then(|| format!("run again with --timeout above {grace}"));
         self.close(Closed::Pending, core, place, now);
     }
 
@@ -52,7 +54,11 @@ impl VmRun {
 
     /// Its guest stops although no plan said so: its row tells what its owner makes of that.
     pub(super) fn expect_what_follows(&mut self, core: &Core) {
-        let owner = self.vmi(core).map_or(VmiOwner::Standalone, |v| v.owner.clone());
+        let unknown = || match (&self.item.has_vm, &self.item.vmi.name) {
+            (true, name) => VmiOwner::VirtualMachine { name: name.clone() },
+            (false, _) => VmiOwner::Standalone,
+        };
+        let owner = self.vmi(core).map_or_else(unknown, |v| v.owner.clone());
         let vm = core.index.vm(&self.item.vmi).filter(|_| matches!(owner, VmiOwner::VirtualMachine { .. }));
         let row = &mut self.item.row;
         row.needs.clear();
@@ -77,6 +83,9 @@ impl VmRun {
 
     /// It left the node without our doing, or somebody deleted it.
     pub(super) fn left_without_us(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        if core.options.in_place && self.ended_without_us(core, place, now) {
+            return;
+        }
         if self.is_still_here(core, place) && self.vmi(core).is_none() {
             let because = "another VMI of its name runs on this node".to_owned();
             return self.block(core, place, Cause::SameNode, because, now);

@@ -69,7 +69,7 @@ impl NodeRun {
                 (vm.item.row.cause, vm.item.row.waiting_helps) = (Some(cause), Some(false));
                 vm.state = VmState::Closed(Closed::Pending);
             }
-            vm.cut(cause, core, &self.place);
+            vm.cut(cause, &unsent, core, &self.place);
         }
         for pod in &mut self.pods {
             pod.settle(&unsent, core, &self.place, now);
@@ -96,6 +96,10 @@ impl NodeRun {
             malformed.chain(pods.iter().filter(|p| p.outcome == PodOutcome::Blocks).filter_map(|p| p.cause));
         let malformed = malformed.into_iter().any(|cause| cause == Cause::EvictionMalformed);
         let down = vms.iter().any(|v| v.outcome == VmOutcome::Down);
+        // Who restarts a VM for its strategy has not got what he wanted.
+        let in_place = core.options.in_place;
+        let blocked = blocked || (in_place && vms.iter().any(|v| v.cause == Some(Cause::StrategyMismatch)));
+        let done = if in_place { Verdict::Restarted } else { Verdict::Drained };
         let (verdict, exit) = match cut {
             Some(Cut::Signal(exit)) if self.started.is_some() => (Verdict::Interrupted, exit),
             Some(Cut::Signal(exit) | Cut::NotStarted(exit)) => (Verdict::NotStarted, exit),
@@ -106,8 +110,8 @@ impl NodeRun {
             _ if blocked => (Verdict::Blocked, ExitCode::Blocked),
             Some(Cut::Deadline) => (Verdict::Timeout, ExitCode::Timeout),
             None if pending => (Verdict::Timeout, ExitCode::Timeout),
-            None if down => (Verdict::Drained, ExitCode::VmDown),
-            None => (Verdict::Drained, ExitCode::Done),
+            None if down => (done, ExitCode::VmDown),
+            None => (done, ExitCode::Done),
         };
         self.exit = exit;
         let elapsed = self.started.map_or(Duration::ZERO, |s| now.saturating_sub(s));

@@ -245,6 +245,9 @@ impl VmRun {
         if self.vmi(core).is_some_and(moved) && self.has_left(core, place) {
             return self.left_without_us(core, place, now);
         }
+        if core.options.in_place {
+            self.check_promise(core, now);
+        }
         self.await_new(since, outcome, core, place, now);
     }
 
@@ -291,7 +294,7 @@ impl VmRun {
             return self.show(core, place, Activity::Scheduling, None, None, now);
         };
         self.item.row.new_vmi_uid = Some(new.uid.clone());
-        if new.node.as_deref() == Some(&place.node) {
+        if new.node.as_deref() == Some(&place.node) && !core.options.in_place {
             let because = "it came up on this node again: it tolerates the cordon".to_owned();
             return self.block(core, place, Cause::SameNode, because, now);
         }
@@ -336,7 +339,8 @@ impl VmRun {
         if let Some(text) = &new.unschedulable {
             if good == VmOutcome::DownUntilNode {
                 // As foreseen and agreed to.
-                self.item.row.because = format!("only this node can run it: {text}");
+                let why = if core.options.in_place { "no node takes it now" } else { "only this node can run it" };
+                self.item.row.because = format!("{why}: {text}");
                 return self.close(Closed::Left, core, place, now);
             }
             let since = match &self.unschedulable {
@@ -398,7 +402,7 @@ pub(super) fn in_words(progress: &VmProgress) -> String {
         Activity::WaitingForOwner => "its owner has not acted".to_owned(),
         Activity::WaitingForCondition => "virt-handler has not said whether it can migrate".to_owned(),
         Activity::WaitingForMigration => "a migration to this node has not ended".to_owned(),
-        Activity::Retrying => "its eviction is refused".to_owned(),
+        Activity::Retrying => "it is refused for now".to_owned(),
     };
     if let Some(target) = &progress.target {
         let _ = write!(text, " to {target}");

@@ -15,6 +15,7 @@ mod decider;
 mod depart;
 mod end;
 mod follow;
+mod in_place;
 mod newcomers;
 mod node;
 mod pace;
@@ -242,8 +243,11 @@ impl Machine {
         loop {
             let running = self.nodes.iter().filter(|n| n.is_running() || n.is_undoing()).count();
             let next = self.nodes.iter().position(|n| n.phase == Phase::Waiting);
-            let (Some(next), true) = (next, running < self.core.options.parallel.max(1)) else { return begun };
-            self.nodes[next].begin(&mut self.core, next > 0, now);
+            let in_place = self.core.options.in_place;
+            let free = in_place || running < self.core.options.parallel.max(1);
+            let (Some(next), true) = (next, free) else { return begun };
+            // Later nodes are planned again on the facts of now.
+            self.nodes[next].begin(&mut self.core, next > 0 && !in_place, now);
             begun = true;
         }
     }

@@ -21,6 +21,9 @@ impl NodeRun {
 
     /// Pods on the node that the plan does not know.
     pub(super) fn newcomers(&mut self, core: &mut Core, now: Duration) {
+        if core.options.in_place {
+            return;
+        }
         let unknown: Vec<PodFacts> = core
             .index
             .pods_on(&self.place.node)

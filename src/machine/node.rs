@@ -150,11 +150,11 @@ impl NodeRun {
         self.pods.push(pod);
     }
 
-    /// The node's turn comes: its clock starts. Later nodes are planned again on the facts of now.
+    /// The node's turn comes: its clock starts.
     pub(super) fn begin(&mut self, core: &mut Core, replan: bool, now: Duration) {
         self.started = self.started.or(Some(now));
         self.place.deadline = self.started.unwrap_or(now) + core.options.timeout;
-        if core.index.node(&self.place.node).is_none() {
+        if !core.options.in_place && core.index.node(&self.place.node).is_none() {
             return self.vanished(core, now);
         }
         if replan && let Some(plan) = core.decider.plan(&core.index, &self.place.node, core.wall(now)) {
@@ -212,7 +212,10 @@ impl NodeRun {
         if !self.is_running() {
             return;
         }
-        if touched.nodes.contains(&self.place.node) && core.index.node(&self.place.node).is_none() {
+        if touched.nodes.contains(&self.place.node)
+            && core.index.node(&self.place.node).is_none()
+            && !core.options.in_place
+        {
             return self.vanished(core, now);
         }
         self.watch_cordon(core, now);
@@ -266,6 +269,9 @@ impl NodeRun {
 
     /// Somebody lifts the cordon: said once, when it is no echo of the time before it.
     fn watch_cordon(&mut self, core: &mut Core, now: Duration) {
+        if core.options.in_place {
+            return;
+        }
         if core.index.node(&self.place.node).is_none_or(|node| node.unschedulable) {
             self.cordoned_now |= self.schedulable.is_some_and(|(_, said)| said);
             self.schedulable = self.schedulable.filter(|(_, said)| *said);
@@ -374,6 +380,10 @@ impl NodeRun {
         let due = self.phase == Phase::Running(Wave::Infrastructure) && now >= self.relist_after;
         if !due || core.silent || self.is_held(core) {
             return;
+        }
+        if core.options.in_place {
+            // Nothing is said of the node's other pods, so nothing more need be known of them.
+            return self.finish(None, core, now);
         }
         let kind = EffectKind::RelistPods { node: self.place.node.clone() };
         self.phase = Phase::Relisting(core.send(self.place.number, Asker::Node, kind));

@@ -52,12 +52,13 @@ impl VmRun {
     }
 
     fn no_further_restart(&mut self, why: &str, core: &mut Core, place: &Place, now: Duration) {
+        self.item.row.remedy = Some("clear that first, then the same command again".to_owned());
         self.block(core, place, Cause::RestartStalled, format!("no further VM is restarted: {why}"), now);
     }
 
     /// Without the cordon a restart may bring it back here. False: it looks again soon, and blocks in the end.
     fn is_under_cordon(&mut self, core: &mut Core, place: &Place, now: Duration) -> bool {
-        if core.index.node(&place.node).is_some_and(|node| node.unschedulable) {
+        if core.options.in_place || core.index.node(&place.node).is_some_and(|node| node.unschedulable) {
             self.uncordoned_since = None;
             return true;
         }
@@ -190,7 +191,7 @@ impl VmRun {
     }
 
     /// The new VMI must carry the strategy that was promised; otherwise no further VM is restarted.
-    fn check_promise(&mut self, core: &mut Core, now: Duration) {
+    pub(super) fn check_promise(&mut self, core: &mut Core, now: Duration) {
         let Some(promised) = self.item.row.strategy_fresh.clone().filter(|_| !self.broken_promise) else { return };
         let Some(new) = core.index.vmi(&self.item.vmi).filter(|v| v.uid != self.item.vmi_uid) else { return };
         let now_known = strategies(new, core.index.vm(&self.item.vmi), &core.index.kubevirt()).now;

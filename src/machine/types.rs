@@ -255,6 +255,9 @@ pub struct MachineOptions {
     pub skip_wait_for_delete: Option<Duration>,
     /// Grace period for pods that are no launcher.
     pub grace_period: Option<u32>,
+    /// True outside a drain: no node is cordoned or emptied, VMs are restarted where they are, and all nodes have their
+    /// turn at once.
+    pub in_place: bool,
     /// Nodes at a time.
     pub parallel: usize,
     /// Evictions and restarts in flight at a time.

@@ -220,6 +220,9 @@ impl VmRun {
     /// True when nothing of the VMI runs on the node: its launchers are gone or finished, and so are their companions.
     /// A VMI that has no launcher is here as long as KubeVirt says so.
     pub(super) fn has_left(&self, core: &Core, place: &Place) -> bool {
+        if core.options.in_place {
+            return self.has_ended(core, place);
+        }
         let on_node = |p: &PodFacts| p.node.as_deref() == Some(&place.node) && !p.phase.is_finished();
         let here = |uid: &str| core.index.pod(uid).is_some_and(on_node);
         let launcher = &self.item.launcher;
@@ -234,6 +237,9 @@ impl VmRun {
 
     /// True if a VMI of that name, whichever, or its known successor is on the node by what KubeVirt says.
     pub(super) fn is_still_here(&self, core: &Core, place: &Place) -> bool {
+        if core.options.in_place {
+            return false;
+        }
         let here = |v: &VmiFacts| v.node.as_deref() == Some(&place.node) && !v.phase.is_final();
         core.index.vmi(&self.item.vmi).is_some_and(here) || self.known_successor(core).is_some_and(here)
     }
@@ -308,9 +314,13 @@ impl VmRun {
     }
 
     /// The deadline or a signal came first: the row says what it was doing.
-    pub(super) fn cut(&mut self, cause: Cause, core: &Core, place: &Place) {
+    pub(super) fn cut(&mut self, cause: Cause, unsent: &BTreeSet<RequestId>, core: &Core, place: &Place) {
         if self.closed().is_some() {
             return;
+        }
+        if matches!(&self.state, State::RestartPosting(id) if unsent.contains(id)) {
+            self.item.row.attempts -= 1;
+            self.state = State::Queued;
         }
         let marked = self.vmi(core).is_some_and(|v| v.marked.as_deref() == Some(&place.node));
         let asking =
@@ -328,13 +338,15 @@ impl VmRun {
         row.outcome = VmOutcome::Pending;
         row.cause = match self.state {
             State::Following { .. } => row.cause.or(Some(Cause::VmEvacuating)),
-            State::ShuttingDown { .. } | State::Restarting { .. } | State::Returning { .. } => Some(Cause::Stopping),
+            State::RestartPosting(_)
+            | State::ShuttingDown { .. }
+            | State::Restarting { .. }
+            | State::Returning { .. } => Some(Cause::Stopping),
             State::Deciding { .. }
             | State::Reading(_)
             | State::Queued
             | State::Budget { .. }
             | State::Evicting(_)
-            | State::RestartPosting(_)
             | State::Waiting { .. }
             | State::Closed(_) => Some(cause),
         };

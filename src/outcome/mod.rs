@@ -200,6 +200,8 @@ pub enum Verdict {
     Refused,
     /// Nothing is left.
     Drained,
+    /// Outside a drain: the VMs of the node that were to be restarted have been.
+    Restarted,
     /// The deadline came first.
     Timeout,
     /// A signal came first.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Reporter, remedies};
 use crate::event::{Consent, DrainEvent, EventKind, ServerInfo};
-use crate::outcome::{Counts, NodeReport, PodOutcome, UndoReport, Verdict, VmOutcome};
+use crate::outcome::{Cause, Counts, NodeReport, PodOutcome, UndoReport, Verdict, VmOutcome, VmRow};
 
 /// Version of everything that programs read.
 pub const API_VERSION: &str = "safe-drain/v1";
@@ -108,6 +108,7 @@ impl Document {
 #[derive(Debug)]
 pub struct DocumentFold {
     kind: DocumentKind,
+    previews: bool,
     started_at: Timestamp,
     options: serde_json::Value,
     server: ServerInfo,
@@ -127,6 +128,7 @@ impl DocumentFold {
     pub fn new(kind: DocumentKind, started_at: Timestamp, options: serde_json::Value) -> Self {
         Self {
             kind,
+            previews: kind != DocumentKind::DrainResult,
             started_at,
             options,
             server: ServerInfo::default(),
@@ -140,6 +142,12 @@ impl DocumentFold {
             ended: Vec::new(),
             undone: Vec::new(),
         }
+    }
+
+    /// The fold of a run that is no preview, where the kind does not say so.
+    #[must_use]
+    pub fn of_run(self, is_run: bool) -> Self {
+        Self { previews: !is_run, ..self }
     }
 
     /// Takes an event in.
@@ -171,6 +179,9 @@ impl DocumentFold {
             | EventKind::EvacuationCancelled { .. }
             | EventKind::MigrationDeleted { .. } => self.touched = true,
             EventKind::NodeEnded { report } => {
+                // A request without an answer may have been carried out.
+                let moving = |v: &VmRow| v.outcome == VmOutcome::Pending && v.cause == Some(Cause::Stopping);
+                self.touched |= report.vms.iter().any(moving);
                 self.ended.retain(|n| n.name != report.name);
                 self.ended.push(with_remedies(report.clone()));
             }
@@ -221,12 +232,8 @@ impl DocumentFold {
     fn nodes(&self) -> Vec<NodeReport> {
         let result = |node: &NodeReport| self.ended.iter().find(|n| n.name == node.name).cloned();
         let unplanned = self.ended.iter().filter(|n| self.planned.iter().all(|p| p.name != n.name));
-        let fallback = |node: &NodeReport| match self.kind {
-            DocumentKind::DrainResult => never_started(node, self.cordons.contains(&node.name)),
-            DocumentKind::DrainPreview
-            | DocumentKind::Audit
-            | DocumentKind::RestartResult
-            | DocumentKind::CancelResult => node.clone(),
+        let fallback = |node: &NodeReport| {
+            if self.previews { node.clone() } else { never_started(node, self.cordons.contains(&node.name)) }
         };
         let planned = self.planned.iter().map(|node| result(node).unwrap_or_else(|| fallback(node)));
         planned.chain(unplanned.cloned()).collect()

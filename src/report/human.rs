@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use super::Task;
 use super::lines::StdoutLines;
 use super::preview::{Preview, preview};
 use super::progress::{Detail, Progress};
+use super::restarts;
 use super::state::State;
 use super::style::{Label, Line};
 use super::summary::{Summary, summary};
@@ -25,8 +27,10 @@ pub enum Stdout {
 }
 
 /// How a run is told.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct HumanOptions {
+    /// What it does.
+    pub task: Task,
     /// What stdout is for.
     pub stdout: Stdout,
     /// How much stderr says.
@@ -76,16 +80,16 @@ impl Human {
     /// A fold that has seen nothing.
     pub fn new(options: HumanOptions) -> Self {
         Self {
-            options,
-            lines: StdoutLines::new(options.deletes),
-            progress: Progress::new(options.detail, options.dry_run),
-            state: State::default(),
+            lines: StdoutLines::new(options.deletes, options.task != Task::Drain),
+            progress: Progress::new(options.task.clone(), options.detail, options.dry_run),
+            state: State::new(options.task != Task::Drain),
             server: ServerInfo::default(),
             planned: None,
             results: Vec::new(),
             warnings: Vec::new(),
             notes: Vec::new(),
             declined: false,
+            options,
         }
     }
 
@@ -164,14 +168,11 @@ impl Human {
             (Stdout::Preview, Some(nodes)) => {
                 let width = self.options.stdout_width;
                 let server = &self.server;
-                output.stdout.extend(preview(&Preview {
-                    server,
-                    nodes,
-                    notes: &self.notes,
-                    warnings: &self.warnings,
-                    exit_code,
-                    width,
-                }));
+                let told = Preview { server, nodes, notes: &self.notes, warnings: &self.warnings, exit_code, width };
+                output.stdout.extend(match &self.options.task {
+                    Task::Drain => preview(&told),
+                    Task::Restart { scope } => restarts::preview(scope, &told),
+                });
             }
             // Without a plan there is no table; what was held back for it still has to be said.
             (Stdout::Preview, None) => {
@@ -183,6 +184,10 @@ impl Human {
         }
         let quiet = self.options.detail == Detail::Quiet && exit_code == 0;
         if !self.options.dry_run && !quiet {
+            let summary = match self.options.task {
+                Task::Drain => summary,
+                Task::Restart { .. } => restarts::summary,
+            };
             output.stderr.extend(summary(&Summary {
                 nodes: &self.ends(exit_code, hints),
                 timeout: self.state.timeout,

@@ -13,12 +13,14 @@ pub struct StdoutLines {
     said: BTreeSet<String>,
     /// True with `--disable-eviction`: pods are deleted, so no line says that they are being evicted.
     deletes: bool,
+    /// True outside a drain: a VM that somebody else restarted is told on stderr.
+    restarts: bool,
 }
 
 impl StdoutLines {
-    /// A fold that has seen nothing. `deletes` is `--disable-eviction`.
-    pub fn new(deletes: bool) -> Self {
-        Self { said: BTreeSet::new(), deletes }
+    /// A fold that has seen nothing. `deletes` is `--disable-eviction`; `restarts` where VMs are restarted outside a drain.
+    pub fn new(deletes: bool, restarts: bool) -> Self {
+        Self { said: BTreeSet::new(), deletes, restarts }
     }
 
     /// The line of an event, if it has one and was not printed before.
@@ -50,6 +52,7 @@ impl StdoutLines {
                 PodExit::Deleted => Some(pod_line(pod, "deleted")),
                 PodExit::AlreadyGone | PodExit::Skipped => None,
             },
+            EventKind::VmEnded { row, .. } if self.restarts && row.outcome == VmOutcome::Returns => None,
             EventKind::VmEnded { row, .. } => vm_words(row.outcome).map(|words| {
                 let id = format!("vm {words} {}", row.vmi_uid);
                 (id, said(vm_resource(row), words))

@@ -20,6 +20,7 @@ pub mod preview;
 pub mod progress;
 pub mod question;
 pub mod remedies;
+pub mod restarts;
 pub mod screen;
 pub mod state;
 pub mod style;
@@ -36,6 +37,19 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::event::DrainEvent;
+
+/// What a run does, as people read of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Task {
+    /// It drains nodes.
+    #[default]
+    Drain,
+    /// It restarts stale VMs where they are.
+    Restart {
+        /// Whose: `namespace tenant-a`, `all namespaces with labels app=db`.
+        scope: String,
+    },
+}
 
 /// Somebody who is told what happens in a run.
 pub trait Reporter {

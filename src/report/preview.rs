@@ -56,16 +56,19 @@ pub fn preview(p: &Preview<'_>) -> Vec<Line> {
         }
         lines.extend(section(node, p.width));
     }
-    let warnings: Vec<&String> = p.nodes.iter().flat_map(|n| &n.warnings).chain(p.warnings).collect();
-    if !warnings.is_empty() {
-        lines.push(Line::new());
-    }
-    for text in warnings {
-        lines.extend(reason_row(Line::new().with(Label::Caution, "Warning: "), text, None, p.width));
-    }
+    let told: Vec<String> = p.nodes.iter().flat_map(|n| &n.warnings).chain(p.warnings).cloned().collect();
+    lines.extend(warnings(&told, p.width));
     lines.push(Line::new());
     lines.extend(ending(p));
     lines
+}
+
+/// The warnings, under an empty line.
+pub(super) fn warnings(warnings: &[String], width: Option<usize>) -> Vec<Line> {
+    let head = || Line::new().with(Label::Caution, "Warning: ");
+    let lines = warnings.iter().flat_map(|text| reason_row(head(), text, None, width));
+    let blank = (!warnings.is_empty()).then(Line::new);
+    blank.into_iter().chain(lines).collect()
 }
 
 /// `context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible`.
@@ -101,7 +104,7 @@ fn section(node: &NodeReport, width: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
     if !node.vms.is_empty() {
         lines.push(Line::new());
-        lines.extend(vm_table(&node.vms, width));
+        lines.extend(vm_table(&node.vms, ("ON DRAIN", vm_on_drain), width));
     }
     let of = |outcome: PodOutcome| node.pods.iter().filter(move |p| p.outcome == outcome);
     let order = [PodOutcome::Refused, PodOutcome::Blocks, PodOutcome::Waits];
@@ -179,13 +182,14 @@ fn paces(pods: &[PodRow], evicted: usize) -> String {
     }
 }
 
-/// The rows of VMs, most severe first, in aligned columns.
-pub fn vm_table(vms: &[VmRow], width: Option<usize>) -> Vec<Line> {
+/// The rows of VMs, most severe first, in aligned columns. `happens` is the title of the third, and its words.
+pub fn vm_table(vms: &[VmRow], happens: (&str, fn(VmOutcome) -> &'static str), width: Option<usize>) -> Vec<Line> {
     let mut rows: Vec<&VmRow> = vms.iter().collect();
     rows.sort_by(|a, b| (vm_severity(a), &a.namespace, &a.name).cmp(&(vm_severity(b), &b.namespace, &b.name)));
-    let head = ["VM", "STRATEGY", "ON DRAIN"].map(str::to_owned);
+    let (title, words) = happens;
+    let head = ["VM", "STRATEGY", title].map(str::to_owned);
     let cells: Vec<[String; 3]> =
-        rows.iter().map(|row| [row.display_name(), vm_strategy(row), vm_on_drain(row.outcome).to_owned()]).collect();
+        rows.iter().map(|row| [row.display_name(), vm_strategy(row), words(row.outcome).to_owned()]).collect();
     let widest = |column: usize| {
         let own = |cells: &[String; 3]| Line::plain(&cells[column]).width();
         cells.iter().map(own).chain([own(&head)]).max().unwrap_or(0)
@@ -256,7 +260,7 @@ fn ending(p: &Preview<'_>) -> Vec<Line> {
 /// What a forecast says of a node, in a word.
 fn verdict_words(verdict: Verdict) -> (Label, &'static str) {
     match verdict {
-        Verdict::Clear | Verdict::Drained => (Label::Good, "clear"),
+        Verdict::Clear | Verdict::Drained | Verdict::Restarted => (Label::Good, "clear"),
         Verdict::Refused => (Label::Bad, "refused"),
         Verdict::Blocked | Verdict::Timeout | Verdict::Interrupted | Verdict::Failed | Verdict::NotStarted => {
             (Label::Bad, "blocked")
@@ -292,7 +296,7 @@ fn things(vms: usize, pods: usize) -> String {
 }
 
 /// For each growing set of flags that would clear something: how many items would still block with it.
-fn with_flags(needs: &[&[&'static str]]) -> Vec<(Vec<&'static str>, usize)> {
+pub(super) fn with_flags(needs: &[&[&'static str]]) -> Vec<(Vec<&'static str>, usize)> {
     let mut sets: Vec<&[&'static str]> = needs.iter().copied().filter(|n| !n.is_empty()).collect();
     sets.sort_by_key(|set| (set.len(), set.to_vec()));
     sets.dedup();

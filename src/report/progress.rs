@@ -13,7 +13,7 @@ use super::style::{Label, Line};
 use super::summary::verdict_line;
 use super::text::{agree, duration, names, plural, span, stamp};
 use super::words::{activity, plain, pod_because, pod_verb, stop_reason, vm_because, vm_on_drain};
-use super::{groups, remedies};
+use super::{Task, groups, remedies, restarts};
 use crate::event::{Activity, DrainEvent, EventKind, PodExit, VmProgress};
 use crate::facts::{Key, PodKey};
 use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
@@ -50,6 +50,7 @@ enum Weight {
 /// Fold of events into stderr lines.
 #[derive(Debug, Default)]
 pub struct Progress {
+    task: Task,
     detail: Detail,
     previews: bool,
     timeout: Duration,
@@ -66,8 +67,8 @@ pub struct Progress {
 
 impl Progress {
     /// A fold that has seen nothing. `previews` is `--dry-run`.
-    pub fn new(detail: Detail, previews: bool) -> Self {
-        Self { detail, previews, ..Self::default() }
+    pub fn new(task: Task, detail: Detail, previews: bool) -> Self {
+        Self { task, detail, previews, ..Self::default() }
     }
 
     /// The lines of an event. `stdout` is its line there, where stdout has no lines and stderr says it instead.
@@ -122,14 +123,28 @@ impl Progress {
                 self.several_nodes = nodes.len() > 1;
                 let per = if self.several_nodes { " per node" } else { "" };
                 let timeout = span(self.timeout);
-                let doing = if self.previews { "previewing" } else { "draining" };
-                notice(format!("{doing} {} · {} · timeout {timeout}{per}", names(nodes, 5), server_words(server)))
+                let doing = match (&self.task, self.previews) {
+                    (Task::Drain, false) => format!("draining {}", names(nodes, 5)),
+                    (Task::Drain, true) => format!("previewing {}", names(nodes, 5)),
+                    (Task::Restart { scope }, false) => format!("restarting the stale VMs in {scope}"),
+                    (Task::Restart { scope }, true) => format!("previewing restarts of the stale VMs in {scope}"),
+                };
+                notice(format!("{doing} · {} · timeout {timeout}{per}", server_words(server)))
             }
             // A plan comes again where the answer to the question changed it: what that means is said at the end.
             EventKind::Planned { .. } if std::mem::replace(&mut self.planned, true) => Vec::new(),
             EventKind::Planned { nodes } => {
-                let plans = nodes.iter().map(|node| (Weight::Notice, Line::plain(plan_words(node))));
-                let warnings = nodes.iter().flat_map(|n| &n.warnings).map(|text| (Weight::Warning, Line::plain(text)));
+                let plans: Vec<String> = match self.task {
+                    Task::Drain => nodes.iter().map(plan_words).collect(),
+                    Task::Restart { .. } => restarts::plan_words(nodes).into_iter().collect(),
+                };
+                let plans = plans.into_iter().map(|text| (Weight::Notice, Line::plain(text)));
+                let warnings = nodes.iter().flat_map(|n| &n.warnings);
+                let warnings = match self.task {
+                    Task::Drain => warnings.cloned().collect(),
+                    Task::Restart { .. } => restarts::folded(warnings),
+                };
+                let warnings = warnings.into_iter().map(|text| (Weight::Warning, Line::plain(text)));
                 plans.chain(warnings).collect()
             }
             EventKind::Noted { warning: true, text } => warning(text),
@@ -162,12 +177,19 @@ impl Progress {
             }
             EventKind::Stopped { reason } => {
                 let reason = stop_reason(*reason);
-                warning(format!("{reason}: nothing new is evicted or restarted"))
+                warning(format!("{reason}: {}", self.nothing_new()))
             }
-            EventKind::DeadlineReached { node } => warning(format!(
-                "{node}: its timeout of {} is over; nothing new is evicted or restarted",
-                span(self.timeout)
-            )),
+            EventKind::DeadlineReached { node } => {
+                let (timeout, nothing) = (span(self.timeout), self.nothing_new());
+                match self.task {
+                    Task::Drain => warning(format!("{node}: its timeout of {timeout} is over; {nothing}")),
+                    Task::Restart { .. } => {
+                        let text = format!("the timeout of {timeout} is over; {nothing}");
+                        // It is one for all nodes.
+                        if self.changed("timeout", &text) { warning(text) } else { Vec::new() }
+                    }
+                }
+            }
             EventKind::UndoStarted { node } => {
                 notice(format!("{node}: taking back what the drain has begun, as --on-abort=cancel asks"))
             }
@@ -189,6 +211,13 @@ impl Progress {
             | EventKind::MigrationDeleted { .. }
             | EventKind::UndoEnded { .. }
             | EventKind::Ended { .. } => Vec::new(),
+        }
+    }
+
+    fn nothing_new(&self) -> &'static str {
+        match self.task {
+            Task::Drain => "nothing new is evicted or restarted",
+            Task::Restart { .. } => "no further VM is restarted",
         }
     }
 
@@ -239,6 +268,7 @@ impl Progress {
     fn vm_ended(&mut self, row: &VmRow) -> Vec<(Weight, Line)> {
         let name = row.display_name();
         let subject = match row.outcome {
+            VmOutcome::Returns if self.task != Task::Drain => format!("VM {name} was restarted by somebody else"),
             VmOutcome::Migrates
             | VmOutcome::Restarts
             | VmOutcome::Returns
@@ -248,6 +278,9 @@ impl Progress {
             VmOutcome::Gone => format!("VM {name} was deleted by somebody else"),
             VmOutcome::Lost => format!("VM {name} is lost with its node"),
             VmOutcome::Down => format!("VM {name} should run again and does not"),
+            VmOutcome::Waits | VmOutcome::Blocks | VmOutcome::Pending if self.task != Task::Drain => {
+                format!("VM {name} is not restarted")
+            }
             VmOutcome::Waits | VmOutcome::Blocks | VmOutcome::Pending => {
                 format!("VM {name} {}", vm_on_drain(row.outcome))
             }

@@ -1,5 +1,6 @@
-//! The one question of a run, before the first cordon. Pure.
+//! The one question of a run, before anything is changed. Pure.
 
+use super::Task;
 use super::style::{Label, Line, Mark};
 use super::text::{names, plural, reason_row};
 
@@ -18,6 +19,8 @@ pub struct QuestionVm {
 /// What is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
+    /// What the run does.
+    pub task: Task,
     /// Name of the kubeconfig context.
     pub context: Option<String>,
     /// Nodes of the command.
@@ -33,15 +36,25 @@ pub struct Question {
 /// The question as lines; [`PROMPT`] follows them, without a newline.
 pub fn question(q: &Question, width: Option<usize>) -> Vec<Line> {
     let context = q.context.as_ref().map_or_else(String::new, |c| format!(" in context {c}"));
-    let mut lines = vec![
-        Line::new()
-            .with(Label::Heading, format!("Draining {}{context}", names(&q.nodes, 8)))
-            .with(Label::Plain, " interrupts VMs. Nothing has been changed yet."),
-    ];
+    let (head, restarted, staying) = match &q.task {
+        Task::Drain => (
+            format!("Draining {}{context}", names(&q.nodes, 8)),
+            "will be restarted and run elsewhere afterwards",
+            "will stay and block the node, whatever the answer",
+        ),
+        Task::Restart { scope } => (
+            format!("Restarting the stale VMs in {scope}{}", context.replacen(" in", ",", 1)),
+            "will be restarted (down until the guest has stopped and booted again)",
+            "will not be restarted, whatever the answer",
+        ),
+    };
+    let rest = " interrupts VMs. Nothing has been changed yet.";
+    let rest = if q.task == Task::Drain { rest } else { " interrupts them. Nothing has been changed yet." };
+    let mut lines = vec![Line::new().with(Label::Heading, head).with(Label::Plain, rest)];
     let groups = [
-        (&q.restarted, Mark::Down, "will be restarted and run elsewhere afterwards"),
+        (&q.restarted, Mark::Down, restarted),
         (&q.down, Mark::Down, "will not run afterwards"),
-        (&q.staying, Mark::Blocks, "will stay and block the node, whatever the answer"),
+        (&q.staying, Mark::Blocks, staying),
     ];
     for (vms, mark, words) in groups {
         if vms.is_empty() {

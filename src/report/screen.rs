@@ -37,7 +37,7 @@ pub fn view(state: &State, elapsed: Duration, rows: usize, cols: usize) -> Vec<L
 /// A node: its heading, its VMs as far as they fit, its pods.
 fn node_view(state: &State, node: &NodeState, elapsed: Duration, room: usize) -> Vec<Line> {
     let mut lines = vec![heading(state, node, elapsed)];
-    let pods = pods_line(node);
+    let pods = if state.restarts { vms_line(node) } else { pods_line(node) };
     let room = room.saturating_sub(1 + usize::from(pods.is_some()));
     let mut vms: Vec<(&Key, &VmProgress)> = node.vms.iter().collect();
     vms.sort_by_key(|(key, vm)| (activity_order(vm.activity), vm.queue, *key));
@@ -60,11 +60,20 @@ fn heading(state: &State, node: &NodeState, elapsed: Duration) -> Line {
     let took = duration(elapsed.saturating_sub(node.started.unwrap_or(elapsed)));
     let left = state.left(node, elapsed).map_or_else(String::new, |d| format!(", {} left", left(d)));
     let verb = if state.stopped { "Stopping" } else { "Draining" };
+    let subject = if state.restarts {
+        (if state.stopped { "Stopping" } else { "Restarting VMs" }).to_owned()
+    } else {
+        format!("{verb} {}", node.name)
+    };
     let waiting = state.nodes.iter().filter(|n| n.started.is_none() && !n.ended).count();
     let queue = if waiting == 0 { String::new() } else { format!(" · {waiting} more to come") };
-    Line::new()
-        .with(Label::Heading, format!("{verb} {}", node.name))
-        .with(Label::Faint, format!(" · {took}{left}{queue}"))
+    Line::new().with(Label::Heading, subject).with(Label::Faint, format!(" · {took}{left}{queue}"))
+}
+
+/// `3 of 12 VMs done, 1 not restarted`.
+fn vms_line(node: &NodeState) -> Option<Line> {
+    let blocked = if node.blocked > 0 { format!(", {} not restarted", node.blocked) } else { String::new() };
+    (node.vms_planned > 0).then(|| Line::plain("  ").with(Label::Faint, node.vms_ended() + &blocked))
 }
 
 /// `pods: 12 of 15 gone, 2 stopping, 1 waiting`.

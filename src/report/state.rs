@@ -7,7 +7,7 @@ use super::text::{duration, left, plural};
 use super::words::{activity_order, activity_word, next_try};
 use crate::event::{Activity, DrainEvent, EventKind, VmProgress};
 use crate::facts::{Key, PodKey};
-use crate::outcome::{Cause, NodeReport, PodOutcome};
+use crate::outcome::{Cause, NodeReport, PodOutcome, VmRow};
 
 /// What a pod in motion is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +39,17 @@ pub struct NodeState {
     pub gone: usize,
     /// Pods and VMs that block.
     pub blocked: usize,
+    /// VMs that a plan outside a drain restarts or follows.
+    pub vms_planned: usize,
+    /// Those of them that have reached their end.
+    pub vms_done: usize,
 }
 
 /// The state of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
+    /// True for restarts outside a drain: all VMs are told together, whatever their nodes.
+    pub restarts: bool,
     /// Nodes in the order of the command.
     pub nodes: Vec<NodeState>,
     /// Time that each node may take.
@@ -56,6 +62,11 @@ pub struct State {
 }
 
 impl State {
+    /// A state before anything has happened; `restarts` outside a drain.
+    pub fn new(restarts: bool) -> Self {
+        Self { restarts, ..Self::default() }
+    }
+
     /// Takes an event in.
     pub fn event(&mut self, event: &DrainEvent) {
         let now = Duration::from_millis(event.elapsed_ms);
@@ -66,7 +77,12 @@ impl State {
                     self.node(name);
                 }
             }
+            EventKind::Planned { nodes } if self.restarts => {
+                let acts = |v: &&VmRow| !v.is_blocked();
+                self.node("").vms_planned = nodes.iter().flat_map(|n| &n.vms).filter(acts).count();
+            }
             EventKind::Planned { nodes } => nodes.iter().for_each(|report| self.planned(report)),
+            EventKind::NodeStarted { node } if self.restarts => drop(self.begin(now, node)),
             EventKind::NodeStarted { node } => self.node(node).started = Some(now),
             EventKind::PodEvicting { pod, launcher: true, .. } => drop(self.launchers.insert(pod.clone())),
             EventKind::PodEvicting { node, pod, launcher: false } => self.pod(now, node, pod, PodMotion::Evicting),
@@ -92,10 +108,12 @@ impl State {
                 let node = self.begin(now, node);
                 node.vms.remove(&Key::new(&row.namespace, &row.name));
                 node.blocked += usize::from(row.is_blocked());
+                node.vms_done += usize::from(!row.is_blocked());
             }
             EventKind::ContactLost => self.contact_lost = Some(now),
             EventKind::ContactRestored { .. } => self.contact_lost = None,
             EventKind::Stopped { .. } => self.stopped = true,
+            EventKind::NodeEnded { .. } if self.restarts => {}
             EventKind::NodeEnded { report } => self.node(&report.name).ended = true,
             EventKind::Ended { .. } => self.nodes.iter_mut().for_each(|n| n.ended = true),
             EventKind::Consented { .. }
@@ -134,6 +152,9 @@ impl State {
         parts.extend(activity_counts(node.vms.values()));
         parts.extend(refused_words(node, elapsed));
         parts.extend(node.pod_counts());
+        if self.restarts {
+            parts.push(node.vms_ended());
+        }
         if node.blocked > 0 {
             parts.push(format!("{} blocked", node.blocked));
         }
@@ -161,6 +182,7 @@ impl State {
     }
 
     fn node(&mut self, name: &str) -> &mut NodeState {
+        let name = if self.restarts { "" } else { name };
         let at = self.nodes.iter().position(|n| n.name == name).unwrap_or_else(|| {
             self.nodes.push(NodeState { name: name.to_owned(), ..NodeState::default() });
             self.nodes.len() - 1
@@ -178,6 +200,11 @@ fn refused_words(node: &NodeState, elapsed: Duration) -> Vec<String> {
 }
 
 impl NodeState {
+    /// `3 of 12 VMs done`.
+    pub fn vms_ended(&self) -> String {
+        format!("{} of {} done", self.vms_done, plural(self.vms_planned.max(self.vms_done), "VM", "VMs"))
+    }
+
     /// `14 pods stopping`, `3 waiting`.
     pub fn pod_counts(&self) -> Vec<String> {
         let count = |motion: PodMotion| self.pods.values().filter(|m| **m == motion).count();

@@ -129,7 +129,7 @@ impl Rest {
 }
 
 /// True for what was accepted and only takes its time.
-fn ends_by_itself(cause: Cause) -> bool {
+pub(super) fn ends_by_itself(cause: Cause) -> bool {
     matches!(
         cause,
         Cause::VmEvacuating
@@ -170,6 +170,7 @@ pub fn verdict_line(node: &NodeReport, timeout: Duration) -> Line {
         }
         Verdict::Failed => (Label::Bad, format!("not drained: failed after {took}")),
         Verdict::NotStarted => (Label::Caution, "not started".to_owned()),
+        Verdict::Restarted => (Label::Good, format!("VMs restarted in {took}")),
     };
     let left_out = node.pods.iter().filter(|p| p.outcome == PodOutcome::NotSelected).count();
     let mut rest = String::new();
@@ -272,7 +273,7 @@ fn pods_left(node: &NodeReport) -> Option<Line> {
 }
 
 /// A VM and the node on which it runs now.
-fn place(row: &VmRow) -> String {
+pub(super) fn place(row: &VmRow) -> String {
     match &row.node_after {
         Some(node) => {
             // Who restarted it for a new strategy wants to see that it has it.
@@ -286,7 +287,7 @@ fn place(row: &VmRow) -> String {
 }
 
 /// A head and a list, in lines that break between its members only.
-fn listed(mark: Line, head: &str, places: &[String], width: Option<usize>) -> Vec<Line> {
+pub(super) fn listed(mark: Line, head: &str, places: &[String], width: Option<usize>) -> Vec<Line> {
     let list = names(places, NAMES);
     let flat = mark.clone().with(Label::Plain, head).with(Label::Plain, &list);
     let Some(width) = width.filter(|w| flat.width() > *w) else { return vec![flat] };
@@ -308,9 +309,9 @@ fn remaining(node: &NodeReport, rest: Rest, width: Option<usize>) -> Vec<Line> {
 }
 
 /// A command and when to type it.
-type Step = (String, String);
+pub(super) type Step = (String, String);
 
-/// What to type next, in aligned columns.
+/// What to type next.
 fn next(s: &Summary<'_>) -> Vec<Line> {
     let began: Vec<&NodeReport> = s.nodes.iter().filter(|n| n.verdict != Verdict::Refused).collect();
     let (mut steps, notes) = starts(&began);
@@ -337,6 +338,11 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
         steps.push((again, format!("to go on{longer}{after}{resumes}")));
         steps.extend(give_up(&undone));
     }
+    steps_lines(steps, &notes, s.width)
+}
+
+/// What to type next, in aligned columns, under its heading; nothing where there is nothing to do.
+pub(super) fn steps_lines(steps: Vec<Step>, notes: &[String], width: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
     if !steps.is_empty() || !notes.is_empty() {
         lines.extend([Line::new(), Line::new().with(Label::Heading, "Next:")]);
@@ -344,14 +350,14 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
     let widest = steps.iter().map(|(command, _)| Line::plain(command).width()).max().unwrap_or(0);
     for (command, when) in steps {
         let command = Line::new().with(Label::Remedy, command).padded(widest + 2);
-        lines.extend(reason_row(Line::plain("  ").and(command), &when, None, s.width));
+        lines.extend(reason_row(Line::plain("  ").and(command), &when, None, width));
     }
-    lines.extend(notes.iter().flat_map(|note| reason_row(Line::plain("  "), note, None, s.width)));
+    lines.extend(notes.iter().flat_map(|note| reason_row(Line::plain("  "), note, None, width)));
     lines
 }
 
 /// A command for each VM that stays off, and a note for each that no command can start.
-fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
+pub(super) fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
     let began = nodes.iter().filter(|n| n.verdict != Verdict::NotStarted);
     let off = began.flat_map(|n| &n.vms).filter(|v| v.outcome == VmOutcome::StaysOff);
     let (startable, alone): (Vec<&VmRow>, Vec<&VmRow>) = off.partition(|v| has_vm(v));

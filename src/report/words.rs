@@ -26,6 +26,24 @@ pub fn vm_on_drain(outcome: VmOutcome) -> &'static str {
     }
 }
 
+/// The same where VMs are restarted outside a drain.
+pub fn vm_on_restart(outcome: VmOutcome) -> &'static str {
+    match outcome {
+        VmOutcome::Restarts => "restarts",
+        VmOutcome::Returns => "restarts already",
+        VmOutcome::StaysOff => "stays off",
+        VmOutcome::DownUntilNode => "stays down",
+        VmOutcome::Blocks => "not restarted",
+        VmOutcome::Migrates
+        | VmOutcome::Waits
+        | VmOutcome::Replaced
+        | VmOutcome::Gone
+        | VmOutcome::Lost
+        | VmOutcome::Down
+        | VmOutcome::Pending => vm_on_drain(outcome),
+    }
+}
+
 /// The mark of a VM's row: `!` wherever the guest goes down.
 pub fn vm_mark(outcome: VmOutcome) -> Mark {
     match outcome {
@@ -117,11 +135,11 @@ pub fn for_several(because: &str) -> String {
         ("it tolerates ", "they tolerate "),
         ("no controller owns it, so nothing brings it back", "no controller owns them, so nothing brings them back"),
         ("its turn ", "their turn "),
+        ("its restart was ", "their restart was "),
         ("its migration is ", "their migrations are "),
         ("its migration prepares the target", "their migrations prepare the targets"),
         ("its owner has ", "their owners have "),
         ("its guest may ", "each guest may "),
-        ("its eviction is ", "their evictions are "),
     ];
     let plural = starts.iter().find_map(|(one, many)| because.strip_prefix(one).map(|rest| format!("{many}{rest}")));
     let ends = [
@@ -183,7 +201,7 @@ pub fn activity(progress: &VmProgress) -> String {
         Activity::WaitingForOwner => "waiting for the controller that owns it".to_owned(),
         Activity::WaitingForCondition => "waiting for LiveMigratable".to_owned(),
         Activity::WaitingForMigration => "waiting for a migration to this node".to_owned(),
-        Activity::Retrying => "eviction refused for now".to_owned(),
+        Activity::Retrying => "refused for now".to_owned(),
     }
 }
 

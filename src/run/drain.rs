@@ -1,4 +1,4 @@
-//! A drain from its options to its exit code: prepare, settle, then preview or execute.
+//! A drain from its options to its plan; what follows is carried out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,29 +7,23 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::BoxStream;
 
+use super::carry_out::{MAX_IN_FLIGHT, Prepared, Terms, carry_out};
 use super::clock::Clock;
-use super::execute::execute;
-use super::perform::Performer;
+use super::rights;
 use super::session::{Session, reporters};
 use super::start::{api_error, no_such_node, open, server_info, stopped};
 use super::terminal::{Terminal, read_line};
-use super::{probe, refuse, rights};
 use crate::cli;
-use crate::cluster::{Connection, Part, Snapshot, Unread, WatchOptions, Watched, Watches, connect, snapshot};
+use crate::cluster::{Connection, Part, Snapshot, Unread, WatchOptions, Watched, connect, snapshot};
 use crate::error::{CliError, ErrorKind};
-use crate::event::{Consent as Consented, EventKind, StopReason};
+use crate::event::{EventKind, StopReason};
 use crate::exit::ExitCode;
-use crate::facts::Index;
-use crate::machine::{Machine, MachineOptions, Planner};
-use crate::plan::consent::{Consent, ConsentOptions, Decision, Question, RestartStale, decline, grant, settle};
-use crate::plan::{self, Plan, PlanOptions, build, would_exit};
-use crate::report::question as ask;
-use crate::report::style::page;
-use crate::settings::{self, DrainOptions, DryRun, Invocation, OnAbort, Targets};
+use crate::machine::MachineOptions;
+use crate::plan::{PlanOptions, build};
+use crate::report::Task;
+use crate::settings::{DrainOptions, Invocation, OnAbort, Targets};
 use crate::undo;
 
-/// Evictions and restarts in flight at a time (design §8).
-const MAX_IN_FLIGHT: usize = 32;
 /// How long shell completion may take to ask the API server.
 const COMPLETION_LIMIT: Duration = Duration::from_secs(2);
 
@@ -55,6 +49,35 @@ pub struct World {
     pub did_you_mean: Speller,
 }
 
+impl World {
+    /// That of the process: whoever sits at its terminal can be asked.
+    pub(super) fn of_process(
+        connection: Connection,
+        signals: BoxStream<'static, StopReason>,
+        invocation: &Invocation,
+        terminal: &Terminal,
+        previews: bool,
+    ) -> Self {
+        let possible = terminal.stdin && terminal.stderr && !invocation.output.no_input && !previews;
+        let asker: Option<Asker> = possible.then(|| {
+            let ask = move |text: String| -> BoxFuture<'static, String> {
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+                Box::pin(read_line())
+            };
+            Box::new(ask) as Asker
+        });
+        let invocation = invocation.clone();
+        Self {
+            connection: Arc::new(connection),
+            signals,
+            asker,
+            own_pod_uid: std::env::var("POD_UID").ok().filter(|uid| !uid.is_empty()),
+            width: terminal.stderr_width(),
+            did_you_mean: Box::new(move |node| cli::did_you_mean(node, &invocation)),
+        }
+    }
+}
+
 /// Runs a drain on the cluster that the command line names.
 pub(super) async fn drain(options: DrainOptions, invocation: &Invocation, terminal: Terminal) -> ExitCode {
     let clock = Clock::start();
@@ -77,23 +100,7 @@ async fn connected(
         Ok(opened) => opened,
         Err(exit) => return exit,
     };
-    let possible = terminal.stdin && terminal.stderr && !invocation.output.no_input && !options.dry_run.is_preview();
-    let asker: Option<Asker> = possible.then(|| {
-        let ask = move |text: String| -> BoxFuture<'static, String> {
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
-            Box::pin(read_line())
-        };
-        Box::new(ask) as Asker
-    });
-    let invocation = invocation.clone();
-    let world = World {
-        connection: Arc::new(connection),
-        signals,
-        asker,
-        own_pod_uid: std::env::var("POD_UID").ok().filter(|uid| !uid.is_empty()),
-        width: terminal.stderr_width(),
-        did_you_mean: Box::new(move |node| cli::did_you_mean(node, &invocation)),
-    };
+    let world = World::of_process(connection, signals, invocation, terminal, options.dry_run.is_preview());
     drain_in(world, &options, session).await
 }
 
@@ -109,16 +116,28 @@ pub async fn drain_in(mut world: World, options: &DrainOptions, session: &mut Se
     match prepared {
         Err(reason) => stopped(session, reason),
         Ok(Err(error)) => session.end(error.exit_code(), Some(&error)),
-        Ok(Ok(prepared)) if options.dry_run.is_preview() => preview(world, options, prepared, session).await,
-        Ok(Ok(prepared)) => settle_and_execute(world, options, prepared, session).await,
+        Ok(Ok(prepared)) => carry_out(world, &terms(options), prepared, session).await,
     }
 }
 
-struct Prepared {
-    index: Index,
-    watches: Watches,
-    plan: Plan,
-    plan_options: PlanOptions,
+fn terms(options: &DrainOptions) -> Terms {
+    Terms {
+        task: Task::Drain,
+        dry_run: options.dry_run,
+        restart_stale: options.restart_stale,
+        allow_vm_down: options.allow_vm_down,
+        only_if_clear: options.only_if_clear,
+        machine: MachineOptions {
+            timeout: options.timeout,
+            wait_blocked: options.wait_blocked,
+            skip_wait_for_delete: options.skip_wait_for_delete,
+            grace_period: options.grace_period,
+            in_place: false,
+            parallel: options.parallel.get(),
+            max_in_flight: MAX_IN_FLIGHT,
+            undo_on_abort: options.on_abort == OnAbort::Cancel,
+        },
+    }
 }
 
 async fn prepare(
@@ -147,7 +166,9 @@ async fn prepare(
     }
     let mut plan_options = plan_options(options, own_pod_uid.cloned(), &nodes);
     let mut plan = build(&index, &nodes, &plan_options, session.clock.wall());
-    let missing = rights::missing(&connection.requests(), &plan, options, &index)
+    let undoes = options.on_abort == OnAbort::Cancel;
+    let need = rights::Need { previews: options.dry_run.is_preview(), in_place: false, undoes, namespace: None };
+    let missing = rights::missing(&connection.requests(), &plan, &need, &index)
         .await
         .map_err(|problem| api_error("permissions cannot be checked", &problem))?;
     plan_options.restart_denied = missing.restart_denied;
@@ -158,7 +179,7 @@ async fn prepare(
         return Err(error);
     }
     let moves = plan.nodes.iter().flat_map(|n| &n.vms).any(|vm| vm.row.marked || vm.action.may_mark());
-    let limits = undo::limits(&index).filter(|_| moves && options.on_abort == OnAbort::Cancel);
+    let limits = undo::limits(&index).filter(|_| moves && undoes);
     for text in plan.warnings.iter().chain(&limits) {
         session.emit(EventKind::Noted { warning: true, text: text.clone() });
     }
@@ -198,7 +219,7 @@ async fn resolve(
 }
 
 /// What cannot be read ends the command where the drain rests on it, and is said where only a forecast does.
-fn tell_unread(unread: &Unread, session: &mut Session) -> Result<(), CliError> {
+pub(super) fn tell_unread(unread: &Unread, session: &mut Session) -> Result<(), CliError> {
     let Unread { part, problem } = unread;
     match part {
         Part::ApiGroups | Part::Objects(Watched::Pods(_) | Watched::VmPods | Watched::Nodes) => {
@@ -231,158 +252,6 @@ fn plan_options(options: &DrainOptions, own_pod_uid: Option<String>, nodes: &[St
         drained_nodes: nodes.iter().cloned().collect(),
         ..PlanOptions::default()
     }
-}
-
-fn consent_options(options: &DrainOptions, question_possible: bool) -> ConsentOptions {
-    let restart_stale = match options.restart_stale {
-        settings::RestartStale::Unset => RestartStale::Unset,
-        settings::RestartStale::Ask => RestartStale::Ask,
-        settings::RestartStale::Always => RestartStale::Always,
-        settings::RestartStale::Never => RestartStale::Never,
-    };
-    ConsentOptions { question_possible, restart_stale, allow_vm_down: options.allow_vm_down }
-}
-
-/// Shows what the same command would do without a terminal, and ends after one pass.
-async fn preview(mut world: World, options: &DrainOptions, mut prepared: Prepared, session: &mut Session) -> ExitCode {
-    let decision = settle(&mut prepared.plan, &consent_options(options, false));
-    emit_consent(options, Consented::None, session);
-    // The watches were never opened; the probes need their connections.
-    drop(prepared.watches);
-    if options.dry_run == DryRun::Server {
-        let requests = world.connection.requests();
-        let asked = tokio::select! {
-            Some(reason) = world.signals.next() => return stopped(session, reason),
-            asked = probe::probe(&requests, &mut prepared.plan, &prepared.index, MAX_IN_FLIGHT) => asked,
-        };
-        let text = format!("the API server was asked about {asked} evictions and restarts, without effect");
-        session.emit(EventKind::Noted { warning: false, text });
-    }
-    session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
-    let exit = match decision {
-        Decision::Refuse(_) => ExitCode::Refused,
-        Decision::Go | Decision::Ask(_) => would_end(&prepared.plan, options),
-    };
-    session.end(exit, None)
-}
-
-/// The exit code that the plan promises.
-fn would_end(plan: &Plan, options: &DrainOptions) -> ExitCode {
-    if options.only_if_clear && !plan.is_clear() {
-        return ExitCode::Refused;
-    }
-    ExitCode::from_code(would_exit(plan))
-}
-
-fn emit_consent(options: &DrainOptions, by_answer: Consented, session: &mut Session) {
-    let restart_flag = options.restart_stale == settings::RestartStale::Always;
-    session.emit(EventKind::Consented {
-        restart_stale: if restart_flag { Consented::Flag } else { by_answer },
-        vm_down: if options.allow_vm_down { Consented::Flag } else { by_answer },
-    });
-}
-
-async fn settle_and_execute(
-    mut world: World,
-    options: &DrainOptions,
-    mut prepared: Prepared,
-    session: &mut Session,
-) -> ExitCode {
-    let consent_options = consent_options(options, world.asker.is_some());
-    let decision = settle(&mut prepared.plan, &consent_options);
-    let mut consent = Consent::by_flags(consent_options);
-    let mut by_answer = Consented::None;
-    match decision {
-        Decision::Go => {}
-        Decision::Refuse(refusals) => {
-            session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
-            let error = refuse::error(&refusals);
-            return session.end(error.exit_code(), Some(&error));
-        }
-        Decision::Ask(question) => {
-            if options.only_if_clear && !prepared.plan.is_clear() {
-                return not_clear(&prepared.plan, session);
-            }
-            // What a yes leads to, with its warnings, before the question.
-            session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
-            let answered = tokio::select! {
-                Some(reason) = world.signals.next() => return stopped(session, reason),
-                answer = put(&mut world.asker, world.connection.context.as_ref(), world.width, &question) => answer,
-            };
-            if answered != "y" && answered != "Y" {
-                decline(&mut prepared.plan, &question, &consent_options);
-                emit_consent(options, Consented::Declined, session);
-                session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
-                let error = CliError::new(ErrorKind::Refused, "not confirmed; nothing was changed")
-                    .hint("--restart-stale=never drains what needs no restart; --dry-run shows the plan");
-                return session.end(error.exit_code(), Some(&error));
-            }
-            consent = grant(&mut prepared.plan, &question, &consent_options);
-            by_answer = Consented::Answer;
-        }
-    }
-    if options.only_if_clear && !prepared.plan.is_clear() {
-        return not_clear(&prepared.plan, session);
-    }
-    emit_consent(options, by_answer, session);
-    session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
-    run_machine(world, options, prepared, consent, session).await
-}
-
-/// `--only-if-clear`, and something stands in the way.
-fn not_clear(plan: &Plan, session: &mut Session) -> ExitCode {
-    session.emit(EventKind::Planned { nodes: plan.reports() });
-    let message = "something would block, and --only-if-clear is given; nothing was changed";
-    let error = CliError::new(ErrorKind::Refused, message).hint("--dry-run shows what stands in the way");
-    session.end(error.exit_code(), Some(&error))
-}
-
-/// Puts the question and gives the line that was typed.
-async fn put(asker: &mut Option<Asker>, context: Option<&String>, width: Option<usize>, question: &Question) -> String {
-    let vms = |vms: &[plan::consent::QuestionVm]| {
-        let because = |vm: &plan::consent::QuestionVm| match vm.data_loss.as_slice() {
-            [] => vm.because.clone(),
-            lost => format!("{}; loses the data of {}", vm.because, lost.join(", ")),
-        };
-        vms.iter().map(|vm| ask::QuestionVm { name: vm.vm.to_string(), because: because(vm) }).collect()
-    };
-    let shown = ask::Question {
-        context: context.cloned(),
-        nodes: question.nodes.clone(),
-        restarted: vms(&question.restarted),
-        down: vms(&question.not_running),
-        staying: vms(&question.blocking),
-    };
-    let text = page(&ask::question(&shown, width), false) + ask::PROMPT;
-    match asker {
-        Some(asker) => asker(text).await,
-        None => String::new(),
-    }
-}
-
-async fn run_machine(
-    mut world: World,
-    options: &DrainOptions,
-    prepared: Prepared,
-    consent: Consent,
-    session: &mut Session,
-) -> ExitCode {
-    let Prepared { index, mut watches, plan, plan_options } = prepared;
-    let machine_options = MachineOptions {
-        timeout: options.timeout,
-        wait_blocked: options.wait_blocked,
-        skip_wait_for_delete: options.skip_wait_for_delete,
-        grace_period: options.grace_period,
-        parallel: options.parallel.get(),
-        max_in_flight: MAX_IN_FLIGHT,
-        undo_on_abort: options.on_abort == OnAbort::Cancel,
-    };
-    let planner = Planner { options: plan_options, consent };
-    let started_at = session.clock.started_at();
-    let mut machine = Machine::new(index, plan, Box::new(planner), machine_options, started_at, session.next_seq());
-    let performer = Performer::new(world.connection.clone());
-    let clock = session.clock;
-    execute(&mut machine, &performer, &mut watches, &mut world.signals, session.reporter.as_mut(), &clock).await
 }
 
 /// What shell completion offers; silent and empty where the cluster does not answer in time.

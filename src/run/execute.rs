@@ -160,7 +160,7 @@ impl Contact {
     /// True when nothing tells any more what happens to the pods: no server answers for them.
     fn blind(&self) -> bool {
         let unheard = |p: &ApiProblem| p.kind != ProblemKind::Forbidden && p.kind != ProblemKind::NotFound;
-        self.trouble.iter().any(|(what, t)| matches!(what, Watched::Pods(_)) && unheard(&t.problem))
+        self.trouble.iter().any(|(what, t)| matches!(what, Watched::Pods(_) | Watched::VmPods) && unheard(&t.problem))
     }
 
     /// When something must be said that no event will bring.

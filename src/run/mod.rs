@@ -5,9 +5,10 @@
 //!                                                               └─► execute (machine ⇄ cluster) → report
 //! ```
 //!
-//! `cancel` begins in the same way; what it sends comes from `undo`.
+//! `restart-stale` goes the same way, by the VMs of a scope in place of nodes. `cancel` begins in the same way; what it sends comes from `undo`.
 
 mod cancel;
+mod carry_out;
 mod clock;
 mod drain;
 mod execute;
@@ -15,6 +16,7 @@ mod logs;
 mod perform;
 mod probe;
 mod refuse;
+mod restart;
 mod rights;
 mod session;
 mod start;
@@ -23,6 +25,7 @@ mod terminal;
 pub use cancel::cancel_in;
 pub use clock::Clock;
 pub use drain::{Asker, Speller, World, drain_in};
+pub use restart::restart_in;
 pub use session::Session;
 pub use terminal::Terminal;
 
@@ -56,8 +59,7 @@ pub async fn run(invocation: Invocation, terminal: Terminal) -> ExitCode {
         Command::Completion(shell) => terminal.print(cli::completion_script(*shell)),
         Command::Complete(words) => terminal.print(&drain::complete(words).await),
         Command::Cancel(options) => cancel::cancel(options.clone(), &invocation, terminal).await,
-        Command::Audit(_) | Command::RestartStale(_) => {
-            terminal.fail(&CliError::usage("this command comes in a later release"))
-        }
+        Command::RestartStale(options) => restart::restart(options.clone(), &invocation, terminal).await,
+        Command::Audit(_) => terminal.fail(&CliError::usage("this command comes in a later release")),
     }
 }

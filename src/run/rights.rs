@@ -7,14 +7,28 @@ use crate::cluster::{ApiProblem, Missing, Requests, Right, missing_rights};
 use crate::error::{CliError, ErrorKind};
 use crate::facts::{Index, KubeVirtState};
 use crate::plan::{Plan, PodAction, VmAction};
-use crate::settings::{DrainOptions, OnAbort};
 use crate::undo;
+
+/// What a command needs rights for, besides its plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Need<'a> {
+    /// A preview opens no watch.
+    pub(super) previews: bool,
+    /// Outside a drain no node is cordoned.
+    pub(super) in_place: bool,
+    /// What was begun is taken back when it is aborted.
+    pub(super) undoes: bool,
+    /// The namespace in which VMs are watched; `None` is all.
+    pub(super) namespace: Option<&'a str>,
+}
 
 /// What came of the check.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
     /// Namespaces in which VMs may not be restarted: what rests on a restart there is decided without it.
     pub(super) restart_denied: BTreeSet<String>,
+    /// Set where VMs may be restarted in none of the namespaces where the plan wants to.
+    pub(super) no_restart: Option<CliError>,
     /// Set where a right is missing without which the drain cannot work.
     pub(super) error: Option<CliError>,
 }
@@ -23,15 +37,25 @@ pub(super) struct Checked {
 pub(super) async fn missing(
     requests: &Requests,
     plan: &Plan,
-    options: &DrainOptions,
+    need: &Need<'_>,
     index: &Index,
 ) -> Result<Checked, ApiProblem> {
-    let missing = missing_rights(requests, &needed(plan, options, index)).await?;
+    let missing = missing_rights(requests, &needed(plan, need, index)).await?;
     let (restarts, others): (Vec<Missing>, Vec<Missing>) = missing.into_iter().partition(|m| is_restart(&m.right));
+    let wanted: BTreeSet<&str> = namespaces(plan, |a| a == VmAction::Restart).collect();
+    let denied = restarts.iter().flat_map(|m| m.namespaces.iter().flatten()).map(String::as_str);
+    let none_left = !restarts.is_empty() && denied.collect::<BTreeSet<&str>>() == wanted;
     Ok(Checked {
+        no_restart: none_left.then(|| error(&restarts)),
         restart_denied: restarts.into_iter().flat_map(|m| m.namespaces.unwrap_or_default()).collect(),
         error: (!others.is_empty()).then(|| error(&others)),
     })
+}
+
+/// Namespaces of the VMs with such an action, one for each VM.
+fn namespaces(plan: &Plan, wanted: impl Fn(VmAction) -> bool) -> impl Iterator<Item = &str> {
+    let vms = plan.nodes.iter().flat_map(|n| &n.vms);
+    vms.filter(move |v| wanted(v.action)).map(|v| v.vmi.namespace.as_str())
 }
 
 fn is_restart(right: &Right) -> bool {
@@ -39,27 +63,31 @@ fn is_restart(right: &Right) -> bool {
 }
 
 /// The rights that the plan needs.
-fn needed(plan: &Plan, options: &DrainOptions, index: &Index) -> Vec<Right> {
+fn needed(plan: &Plan, need: &Need<'_>, index: &Index) -> Vec<Right> {
     let mut rights = Vec::new();
-    if plan.nodes.iter().any(|n| !n.cordoned) {
+    if !need.in_place && plan.nodes.iter().any(|n| !n.cordoned) {
         rights.push(Right::new("patch", "", "nodes"));
     }
     // A preview opens no watch, and what could not be listed is not watched.
-    if !options.dry_run.is_preview() {
-        let watch = |group: &str, resource: &str| Right::new("watch", group, resource);
-        rights.extend([watch("", "nodes"), watch("", "pods")]);
+    if !need.previews {
+        let watch = |group: &str, resource: &str| {
+            let right = Right::new("watch", group, resource);
+            match need.namespace {
+                Some(namespace) => right.within([namespace]),
+                None => right,
+            }
+        };
+        rights.extend([Right::new("watch", "", "nodes"), watch("", "pods")]);
         rights.extend(index.budgets_known.then(|| watch("policy", "poddisruptionbudgets")));
-        let vms = ["virtualmachineinstances", "virtualmachines", "virtualmachineinstancemigrations", "kubevirts"];
+        let vms = ["virtualmachineinstances", "virtualmachines", "virtualmachineinstancemigrations"];
         rights.extend(vms.iter().filter(|_| index.kubevirt_installed).map(|vms| watch("kubevirt.io", vms)));
+        rights.extend(index.kubevirt_installed.then(|| Right::new("watch", "kubevirt.io", "kubevirts")));
     }
     let pods = |action: PodAction| {
         let pods = plan.nodes.iter().flat_map(|n| &n.pods).filter(move |p| p.action == action);
         pods.map(|p| p.pod.namespace.clone())
     };
-    let vms = |wanted: fn(VmAction) -> bool| {
-        let vms = plan.nodes.iter().flat_map(|n| &n.vms).filter(move |v| wanted(v.action));
-        vms.map(|v| v.vmi.namespace.clone())
-    };
+    let vms = |wanted: fn(VmAction) -> bool| namespaces(plan, wanted).map(str::to_owned);
     let evicted = |a: VmAction| a.may_mark() || a == VmAction::ShutDown;
     let acted_on = |a| !matches!(a, VmAction::Leave | VmAction::AwaitGone);
     let restarted = |a| a == VmAction::Restart;
@@ -70,7 +98,7 @@ fn needed(plan: &Plan, options: &DrainOptions, index: &Index) -> Vec<Right> {
     within(&mut rights, Right::new("get", "kubevirt.io", "virtualmachineinstances"), vms(acted_on));
     let restart = Right::new("update", "subresources.kubevirt.io", "virtualmachines").on("restart");
     within(&mut rights, restart, vms(restarted));
-    if options.on_abort == OnAbort::Cancel && !undo::is_too_old(index) {
+    if need.undoes && !undo::is_too_old(index) {
         // Whatever may be marked when the drain is aborted: now, or by one of its evictions.
         let marked = || {
             let vms = plan.nodes.iter().flat_map(|n| &n.vms).filter(|v| v.row.marked || v.action.may_mark());

@@ -17,8 +17,8 @@ use crate::report::plain::Plain;
 use crate::report::progress::Detail;
 use crate::report::screen::Screen;
 use crate::report::undo::{UndoHuman, UndoOptions, UndoPlain};
-use crate::report::{Fanout, Reporter};
-use crate::settings::{self, CancelOptions, DrainOptions, DryRun, OutputFormat, OutputOptions};
+use crate::report::{Fanout, Reporter, Task};
+use crate::settings::{self, CancelOptions, DrainOptions, DryRun, OutputFormat, OutputOptions, RestartOptions};
 
 /// A run as it is told.
 pub struct Session {
@@ -72,21 +72,52 @@ pub(super) fn reporters(
     clock: &Clock,
 ) -> Result<Box<dyn Reporter>, CliError> {
     let preview = drain.dry_run.is_preview();
+    let human = human(Task::Drain, preview, drain.disable_eviction, output, terminal);
+    let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
+    with_files(human, DocumentFold::new(kind, clock.started_at(), options_document(drain)), output, clock)
+}
+
+/// The reporters that the command line of `restart-stale` asks for.
+pub(super) fn restart_reporters(
+    options: &RestartOptions,
+    namespace: Option<&str>,
+    output: &OutputOptions,
+    terminal: &Terminal,
+    clock: &Clock,
+) -> Result<Box<dyn Reporter>, CliError> {
+    let preview = options.dry_run.is_preview();
+    let human = human(super::restart::task(options, namespace), preview, false, output, terminal);
+    let document = json!({
+        "dryRun": options.dry_run.as_str(),
+        "namespace": namespace.filter(|_| !options.all_namespaces),
+        "selector": options.selector.as_ref().map(settings::LabelSelector::as_str),
+        "restartStale": options.restart_stale.as_str(),
+        "allowVmDown": options.allow_vm_down,
+        "deleteEmptydirData": options.delete_emptydir_data,
+        "timeoutSeconds": options.timeout.as_secs_f64(),
+    });
+    let fold = DocumentFold::new(DocumentKind::RestartResult, clock.started_at(), document).of_run(!preview);
+    with_files(human, fold, output, clock)
+}
+
+/// Who tells people of a plan that is carried out: a screen on a terminal, lines elsewhere.
+fn human(task: Task, preview: bool, deletes: bool, output: &OutputOptions, terminal: &Terminal) -> Box<dyn Reporter> {
     let detail = match (output.quiet, output.verbosity) {
         (true, _) => Detail::Quiet,
         (false, _) => Detail::default(),
     };
     let screen = terminal.stderr && !output.quiet && output.verbosity == 0 && !preview;
     let human = Human::new(HumanOptions {
+        task,
         stdout: stdout(output, preview),
         detail: if screen { Detail::BesideScreen } else { detail },
         dry_run: preview,
-        deletes: drain.disable_eviction,
+        deletes,
         stdout_width: terminal.stdout_width(),
         stderr_width: terminal.stderr_width(),
     });
     let streams = terminal.streams(output.color);
-    let human: Box<dyn Reporter> = if screen {
+    if screen {
         let size = Box::new(|| {
             let (rows, columns) = console::Term::stderr().size();
             (usize::from(rows), usize::from(columns))
@@ -94,9 +125,7 @@ pub(super) fn reporters(
         Box::new(Screen::new(human, streams, draw_target(), size))
     } else {
         Box::new(Plain::new(human, streams))
-    };
-    let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
-    with_files(human, DocumentFold::new(kind, clock.started_at(), options_document(drain)), output, clock)
+    }
 }
 
 /// The reporters that the command line of `cancel` asks for.

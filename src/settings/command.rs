@@ -72,6 +72,8 @@ pub struct RestartOptions {
     pub restart_stale: RestartStale,
     /// Consent to VMs that will not run afterwards by themselves.
     pub allow_vm_down: bool,
+    /// Agree to lose what is in a VM's `emptyDisk` and `ephemeral` volumes.
+    pub delete_emptydir_data: bool,
     /// How long the whole command may take from its first write.
     pub timeout: Duration,
 }

@@ -22,6 +22,7 @@ mod documents;
 mod events;
 mod pty;
 mod refusals;
+mod restart;
 mod schema;
 mod server;
 mod signals;

@@ -19,6 +19,7 @@ mod harness;
 mod nodes;
 mod plain;
 mod random;
+mod restarts;
 mod rights;
 mod scenarios;
 mod signals;

@@ -67,11 +67,12 @@ fn reserved_first_words_are_answered_with_the_command_to_type() {
 fn sub_commands_take_their_own_flags() {
     let Command::Audit(options) = parsed("audit -l a=b -A -o json").command else { panic!("no audit") };
     assert!(options.all_namespaces && options.selector.is_some());
-    let line = "restart-stale -l a=b --dry-run --restart-stale --allow-vm-down --timeout 5m";
+    let line = "restart-stale -l a=b --dry-run --restart-stale --allow-vm-down --delete-emptydir-data --timeout 5m";
     let Command::RestartStale(options) = parsed(line).command else { panic!("no restart") };
     assert_eq!(options.dry_run, DryRun::Client);
     assert_eq!(options.restart_stale, RestartStale::Always);
-    assert!(options.allow_vm_down && options.selector.is_some());
+    assert!(options.allow_vm_down && options.delete_emptydir_data && options.selector.is_some());
+    assert_refused("restart-stale n1", &["unexpected argument `n1`", "-l SELECTOR", "n1 --restart-stale`"]);
     assert_eq!(options.timeout, Duration::from_secs(300));
     let Command::Cancel(options) = parsed("cancel --dry-run=server node/n1 n2").command else { panic!("no cancel") };
     assert_eq!(options.nodes, ["n1", "n2"]);
@@ -102,15 +103,10 @@ fn the_completion_helper_passes_its_words_on_unread() {
 
 #[test]
 fn what_comes_in_a_later_release_says_so() {
-    for line in ["audit", "restart-stale"] {
-        let error = later_release(&parsed(line).command).unwrap();
-        assert_eq!(error.exit_code().code(), 2);
-        assert!(error.message().contains("comes in a later release"));
-    }
-    let cases = [
-        ("audit -x", "`kubectl safe-drain NODE --dry-run`"),
-        ("--force restart-stale", "`kubectl safe-drain NODE --restart-stale`"),
-    ];
+    let error = later_release(&parsed("audit").command).unwrap();
+    assert_eq!(error.exit_code().code(), 2);
+    assert!(error.message().contains("comes in a later release"));
+    let cases = [("audit -x", "`kubectl safe-drain NODE --dry-run`"), ("--force audit", "--dry-run`")];
     for (line, command) in cases {
         let Err(Exit::Error(error)) = parse(split(line)) else { panic!("{line}") };
         assert!(error.message().contains("comes in a later release"), "{line}: {error:?}");
@@ -118,6 +114,7 @@ fn what_comes_in_a_later_release_says_so() {
     }
     assert!(later_release(&parsed("n1").command).is_none());
     assert!(later_release(&parsed("cancel n1").command).is_none());
+    assert!(later_release(&parsed("restart-stale").command).is_none());
     assert!(later_release(&parsed("completion bash").command).is_none());
 }
 
@@ -131,10 +128,14 @@ fn help_and_version_are_texts() {
     for part in ["kubectl safe-drain cancel NODE... [flags]", "--dry-run[=none|client|server]", "30 seconds at most"] {
         assert!(help.contains(part), "{help}");
     }
-    for word in ["audit", "restart-stale"] {
-        let help = text(&format!("{word} -h"));
-        assert!(help.contains("later release") && help.contains("Until then") && !help.contains("Flags:"), "{help}");
+    let help = text("restart-stale -h");
+    for part in
+        ["kubectl safe-drain restart-stale [flags]", "--restart-stale[=ask|always|never]", "No node is cordoned"]
+    {
+        assert!(help.contains(part), "{help}");
     }
+    let help = text("audit -h");
+    assert!(help.contains("later release") && help.contains("Until then") && !help.contains("Flags:"), "{help}");
     for line in ["-V", "--version", "n1 -V"] {
         assert_eq!(text(line), format!("kubectl safe-drain {}\n", env!("CARGO_PKG_VERSION")), "{line}");
     }

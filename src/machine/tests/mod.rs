@@ -8,6 +8,7 @@ mod depart;
 mod ends;
 mod external;
 mod fair;
+mod in_place;
 mod migrations;
 mod nodes;
 mod own_budgets;
@@ -29,10 +30,10 @@ use crate::answer::{EvictionAnswer, RestartAnswer, UndoAnswer};
 use crate::event::{DrainEvent, EventKind};
 use crate::exit::ExitCode;
 use crate::facts::testing::{World, now};
-use crate::facts::{BudgetFacts, Change, Delta, Key, PodFacts, VmFacts, VmiFacts};
+use crate::facts::{BudgetFacts, Change, Delta, Key, PodFacts, Scope, VmFacts, VmiFacts};
 use crate::outcome::{NodeReport, PodRow, VmRow};
 use crate::plan::consent::{Consent, ConsentOptions, RestartStale};
-use crate::plan::{PlanOptions, build};
+use crate::plan::{PlanOptions, build, restarts};
 
 /// Some seconds.
 pub(super) fn secs(n: u64) -> Duration {
@@ -62,6 +63,7 @@ impl Setup {
                 wait_blocked: false,
                 skip_wait_for_delete: None,
                 grace_period: None,
+                in_place: false,
                 parallel: 1,
                 max_in_flight: 32,
                 undo_on_abort: false,
@@ -88,11 +90,23 @@ impl Rig {
         Self::new(world, &["node-0"], |_| {})
     }
 
+    /// Restarts of all stale VMs outside a drain.
+    pub(super) fn in_place(world: World) -> Self {
+        Self::new(world, &[], |setup| {
+            setup.plan.in_place = true;
+            setup.machine.in_place = true;
+        })
+    }
+
     pub(super) fn new(world: World, nodes: &[&str], tell: impl FnOnce(&mut Setup)) -> Self {
         let mut setup = Setup::new(nodes);
         tell(&mut setup);
         let index = world.index;
-        let mut plan = build(&index, &setup.nodes, &setup.plan, now());
+        let mut plan = if setup.plan.in_place {
+            restarts(&index, &Scope::default(), &setup.plan, now())
+        } else {
+            build(&index, &setup.nodes, &setup.plan, now())
+        };
         setup.plan.drained_nodes.extend(setup.nodes.iter().cloned());
         let consent = Consent::by_flags(setup.consent);
         for item in plan.nodes.iter_mut().flat_map(|n| &mut n.vms) {

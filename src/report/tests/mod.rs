@@ -3,6 +3,7 @@
 mod document;
 mod preview;
 mod question;
+mod restarts;
 mod run;
 // One check of the schema for what is rendered here and for what the program prints.
 #[path = "../../../tests/cli/schema.rs"]

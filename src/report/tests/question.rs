@@ -1,10 +1,12 @@
 use super::*;
+use crate::report::Task;
 use crate::report::question::{PROMPT, Question, QuestionVm, question};
 
 #[test]
 fn the_question() {
     let vm = |name: &str, because: &str| QuestionVm { name: format!("tenant-a/{name}"), because: because.into() };
     let q = Question {
+        task: Task::Drain,
         context: Some("prod".into()),
         nodes: vec!["node-0".into(), "node-1".into()],
         restarted: vec![

@@ -101,7 +101,7 @@ pub(super) fn drain() -> Vec<DrainEvent> {
     ])
 }
 
-fn play(options: HumanOptions, events: &[DrainEvent]) -> String {
+pub(super) fn play(options: HumanOptions, events: &[DrainEvent]) -> String {
     let (stdout, stderr) = (Sink::default(), Sink::default());
     let streams = Streams {
         stdout: Box::new(stdout.clone()),
@@ -170,7 +170,7 @@ fn a_drain_in_a_log() {
 #[test]
 fn quiet_has_warnings_and_the_bad_end_only() {
     let options = HumanOptions { detail: Detail::Quiet, ..HumanOptions::default() };
-    insta::assert_snapshot!(play(options, &drain()[..8]), @r"
+    insta::assert_snapshot!(play(options.clone(), &drain()[..8]), @r"
     node/node-0 cordoned
     evicting pod shop/web-7d9f-0
     ------- stderr -------
@@ -204,7 +204,7 @@ fn a_dry_run_has_its_table_on_stdout_and_nothing_twice() {
         ),
         (430, EventKind::Ended { exit_code: 0, error: None, hints: vec![] }),
     ]);
-    insta::assert_snapshot!(play(options, &events), @r"
+    insta::assert_snapshot!(play(options.clone(), &events), @r"
     Preview of draining node-0 (nothing was changed)
     context prod · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · no VMs, 1 pod
 

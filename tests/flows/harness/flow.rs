@@ -22,7 +22,7 @@ use super::{checks, secs, truth};
 
 /// Who sits at the terminal.
 #[derive(Clone, Copy)]
-enum Person {
+pub(super) enum Person {
     Nobody,
     Types(&'static str),
     PressesCtrlC,
@@ -278,7 +278,11 @@ pub(super) fn stream(rx: UnboundedReceiver<StopReason>) -> impl futures::Stream<
     unfold(rx, async |mut rx| rx.recv().await.map(|reason| (reason, rx)))
 }
 
-fn asker(person: Person, tx: &UnboundedSender<StopReason>, question: &Arc<std::sync::Mutex<String>>) -> Option<Asker> {
+pub(super) fn asker(
+    person: Person,
+    tx: &UnboundedSender<StopReason>,
+    question: &Arc<std::sync::Mutex<String>>,
+) -> Option<Asker> {
     let (tx, question) = (tx.clone(), question.clone());
     match person {
         Person::Nobody => None,

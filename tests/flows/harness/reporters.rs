@@ -10,9 +10,9 @@ use safe_drain::report::document::{DocumentFold, DocumentKind, DocumentWriter, F
 use safe_drain::report::human::{Human, HumanOptions, Stdout};
 use safe_drain::report::plain::Plain;
 use safe_drain::report::undo::{UndoHuman, UndoOptions, UndoPlain};
-use safe_drain::report::{Fanout, Reporter, Streams};
+use safe_drain::report::{Fanout, Reporter, Streams, Task};
 use safe_drain::run::Clock;
-use safe_drain::settings::{CancelOptions, DrainOptions, DryRun};
+use safe_drain::settings::{CancelOptions, DrainOptions, DryRun, RestartOptions};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -86,6 +86,25 @@ impl Told {
         Self::with(|streams| Box::new(Plain::new(human, streams)), kind, clock, hooks, tx)
     }
 
+    /// Of `restart-stale`.
+    pub(super) fn of_restarts(
+        options: &RestartOptions,
+        clock: &Clock,
+        hooks: Vec<Hook>,
+        tx: UnboundedSender<StopReason>,
+    ) -> Self {
+        let preview = options.dry_run.is_preview();
+        let human = Human::new(HumanOptions {
+            task: Task::Restart { scope: "all namespaces".to_owned() },
+            stdout: if preview { Stdout::Preview } else { Stdout::Lines },
+            dry_run: preview,
+            ..HumanOptions::default()
+        });
+        let told = |streams| -> Box<dyn Reporter> { Box::new(Plain::new(human, streams)) };
+        let fold = DocumentFold::new(DocumentKind::RestartResult, clock.started_at(), json!({})).of_run(!preview);
+        Self::over(told, fold, hooks, tx)
+    }
+
     /// Of `cancel`.
     pub(super) fn of_cancel(
         options: &CancelOptions,
@@ -109,6 +128,15 @@ impl Told {
         hooks: Vec<Hook>,
         tx: UnboundedSender<StopReason>,
     ) -> Self {
+        Self::over(human, DocumentFold::new(kind, clock.started_at(), json!({})), hooks, tx)
+    }
+
+    fn over(
+        human: impl FnOnce(Streams) -> Box<dyn Reporter>,
+        fold: DocumentFold,
+        hooks: Vec<Hook>,
+        tx: UnboundedSender<StopReason>,
+    ) -> Self {
         let events: Rc<RefCell<Vec<DrainEvent>>> = Rc::default();
         let (stdout, stderr, document) = (Buffer::default(), Buffer::default(), Buffer::default());
         let streams = Streams {
@@ -119,7 +147,6 @@ impl Told {
             stderr_is_terminal: false,
             lost: None,
         };
-        let fold = DocumentFold::new(kind, clock.started_at(), json!({}));
         let mut fanout = Fanout::new();
         fanout.add(human(streams));
         fanout.add(Box::new(DocumentWriter::new(fold, Format::Json, Box::new(document.clone()))));
