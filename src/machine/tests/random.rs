@@ -85,6 +85,35 @@ proptest! {
     }
 
     #[test]
+    fn a_fair_world_has_its_stale_vms_restarted_in_place(
+        seed in any::<u64>(),
+        apps in prop::collection::vec((1u8..4, 1u8..4), 0..2),
+        vms in prop::collection::vec(kind(), 0..16),
+        max_in_flight in prop_oneof![Just(1usize), Just(3), Just(32)],
+    ) {
+        let mut fair = Fair::new(seed, &apps, &vms, |s| {
+            (s.plan.in_place, s.machine.in_place) = (true, true);
+            s.machine.max_in_flight = max_in_flight;
+        });
+        fair.run(20_000);
+        let reports = fair.rig.machine.reports();
+        prop_assert_eq!(fair.rig.machine.ended(), Some(ExitCode::Done), "{:#?}\n{}", reports, fair.story());
+        let rows: Vec<&VmRow> = reports.iter().flat_map(|r| &r.vms).collect();
+        prop_assert_eq!(rows.len(), vms.iter().filter(|k| **k == Kind::Stale).count());
+        for row in rows {
+            prop_assert!(row.outcome == VmOutcome::Restarts && row.new_vmi_uid.is_some(), "{:?}", row);
+        }
+        for report in &reports {
+            prop_assert_eq!(report.verdict, Verdict::Restarted);
+        }
+        let foreign = |kind: &EffectKind| {
+            !matches!(kind, EffectKind::Restart { .. } | EffectKind::ReadVmi { .. } | EffectKind::ReadKubeVirt { .. })
+        };
+        let foreign: Vec<_> = fair.rig.sent.iter().filter(|(_, kind)| foreign(kind)).collect();
+        prop_assert!(foreign.is_empty(), "{:?}", foreign);
+    }
+
+    #[test]
     fn a_stopped_run_sends_nothing_more(
         seed in any::<u64>(),
         apps in prop::collection::vec((1u8..8, 1u8..4), 0..3),

@@ -17,7 +17,7 @@ pub use self::cancelling::{Cancel, cancel};
 pub use self::flow::{Flow, drain};
 pub use self::outcome::Outcome;
 pub use self::real::{Real, lab, path};
-pub use self::restarting::restart_stale;
+pub use self::restarting::{Restart, restart_stale};
 pub use self::venue::Venue;
 
 /// Whole seconds.

@@ -20,7 +20,7 @@ use super::{secs, truth};
 
 /// One run, before it starts.
 pub struct Restart {
-    sim: Sim,
+    venue: Venue,
     options: RestartOptions,
     namespace: Option<String>,
     person: Person,
@@ -29,9 +29,9 @@ pub struct Restart {
 }
 
 /// `restart-stale`, with consent by flag.
-pub fn restart_stale(sim: &Sim) -> Restart {
+pub fn restart_stale(venue: impl Into<Venue>) -> Restart {
     Restart {
-        sim: sim.clone(),
+        venue: venue.into(),
         options: RestartOptions {
             selector: None,
             all_namespaces: false,
@@ -100,7 +100,7 @@ impl Restart {
     /// Does something to the cluster right after the first event that fits: results that the documentation calls
     /// *changed* are no failure.
     pub fn when(mut self, fits: impl Fn(&EventKind) -> bool + 'static, work: impl FnOnce(&Sim) + 'static) -> Self {
-        let sim = self.sim.clone();
+        let Venue::Sim(sim) = self.venue.clone() else { panic!("a real cluster is changed by acts of its stage") };
         self.hooks.push(Hook::work(fits, move || work(&sim)));
         self.changes()
     }
@@ -114,7 +114,7 @@ impl Restart {
     pub async fn run(self) -> Outcome {
         let real = !self.options.dry_run.is_preview();
         let promise = if real && matches!(self.person, Person::Nobody) {
-            let mut preview = restart_stale(&self.sim).preview(DryRun::Client);
+            let mut preview = restart_stale(self.venue.clone());
             preview.options = RestartOptions { dry_run: DryRun::Client, ..self.options.clone() };
             preview.namespace.clone_from(&self.namespace);
             let outcome = preview.once().await;
@@ -134,8 +134,8 @@ impl Restart {
     }
 
     async fn once(self) -> Outcome {
-        let Self { sim, options, namespace, person, hooks, .. } = self;
-        let (venue, log) = (Venue::from(&sim), Log::default());
+        let Self { venue, options, namespace, person, hooks, .. } = self;
+        let log = Log::default();
         let (tx, rx) = unbounded_channel();
         let question = Arc::new(std::sync::Mutex::new(String::new()));
         let world = World {

@@ -32,7 +32,8 @@ impl Digest {
                 *rows.entry(row_of("pod", workload(row.text("/name")), row)).or_default() += 1;
             }
         }
-        if matches!(run.document.text("/kind"), "DrainResult" | "CancelResult") {
+        let restarted = run.document.text("/kind") == "RestartResult" && run.document.flag("/changed");
+        if restarted || matches!(run.document.text("/kind"), "DrainResult" | "CancelResult") {
             let sets: Vec<(&str, &str)> = run
                 .rows("vms")
                 .into_iter()

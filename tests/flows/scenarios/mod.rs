@@ -116,6 +116,7 @@ scenarios! { real_beside simulated_beside:
     rights::missing_rights
     vms::cancelled_drain
     vms::falls_unmigratable
+    vms::restarts_in_place
     vms::resumed_migration
     vms::run_strategies
     vms::strategy_switch

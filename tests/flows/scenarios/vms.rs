@@ -68,6 +68,39 @@ pub async fn strategy_switch(s: &Stage) {
     assert!(run.vm("fail-1").int("/attempts") >= Some(2), "{run}");
 }
 
+/// The same VMs, without a drain: each comes back to the one node that there is.
+pub async fn restarts_in_place(s: &Stage) {
+    s.nodes(1).await;
+    s.alone().await;
+    s.eviction_strategy("LiveMigrate").await;
+    for vm in strategy_switch::vms() {
+        s.vm(vm).await;
+    }
+    s.settle().await;
+    s.eviction_strategy("LiveMigrateIfPossible").await;
+    s.shared();
+    let before = s.list("VirtualMachineInstance").await;
+    let preview = s.restart_stale().preview(DryRun::Server).run().await;
+    s.keep(&preview);
+    preview.exits(0).prints("asked about 2 restarts");
+    let run = s.restart_stale().run().await;
+    s.keep(&run);
+    run.exits(0);
+    for old in &before {
+        let vm = old.name();
+        let stale = matches!(vm, "db-0" | "gpu-1");
+        let now = s.get("VirtualMachineInstance", vm).await.expect("it runs");
+        assert_eq!(now.uid() != old.uid(), stale, "{vm}\n{run}");
+        assert_eq!((now.text("/status/nodeName"), run.restarts(vm).len()), (&*s.node(0), usize::from(stale)), "{vm}");
+        if stale {
+            assert_eq!(now.text("/spec/evictionStrategy"), "LiveMigrateIfPossible", "{vm}");
+            assert_eq!((now.text("/status/phase"), run.vm(vm).text("/newVmiUid")), ("Running", now.uid()), "{vm}");
+        }
+    }
+    assert!(!run.cordoned(&s.node(0)));
+    s.restart_stale().run().await.exits(0).changed_nothing().says("nothing to do");
+}
+
 pub async fn falls_unmigratable(s: &Stage) {
     s.nodes(1).await;
     s.vm(Vm::new("web-1").eviction_strategy("LiveMigrate")).await;
