@@ -83,7 +83,7 @@ async fn preview(mut world: World, terms: &Terms, mut prepared: Prepared, sessio
         let requests = world.connection.requests();
         let asked = tokio::select! {
             Some(reason) = world.signals.next() => return stopped(session, reason),
-            asked = probe::probe(&requests, &mut prepared.plan, &prepared.index, MAX_IN_FLIGHT) => asked,
+            asked = probe::probe(&requests, &mut prepared.plan, &prepared.index, MAX_IN_FLIGHT, &terms.task) => asked,
         };
         let what = match terms.task {
             Task::Drain => format!("{asked} evictions and restarts"),

@@ -10,6 +10,7 @@ use crate::cluster::Requests;
 use crate::facts::{Index, Key, PodKey};
 use crate::outcome::PodOutcome;
 use crate::plan::{Plan, PodAction, VmAction, probed};
+use crate::report::Task;
 
 enum Question {
     Evict(PodKey),
@@ -24,7 +25,8 @@ enum Answer {
 
 /// Asks the server about everything that the plan would send or leave alone because it blocks, and writes what it said
 /// into the rows. Returns how many questions that took.
-pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, at_a_time: usize) -> usize {
+pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, at_a_time: usize, task: &Task) -> usize {
+    let drains = *task == Task::Drain;
     let mut questions = Vec::new();
     for (n, node) in plan.nodes.iter().enumerate() {
         for (i, pod) in node.pods.iter().enumerate() {
@@ -43,8 +45,12 @@ pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, a
                     questions.push((n, i, true, Question::Evict(vm.launcher.clone())));
                 }
                 VmAction::Restart => questions.push((n, i, true, Question::Restart(vm.vmi.clone()))),
-                // What blocks is asked about too: the server may see it otherwise.
-                VmAction::Leave if !vm.launcher.uid.is_empty() => {
+                // What blocks is asked about too: the server may see it otherwise. Outside a drain nothing is evicted; there
+                // it is the restart that somebody may yet agree to.
+                VmAction::Leave if !drains && vm.consent.is_some() => {
+                    questions.push((n, i, true, Question::Restart(vm.vmi.clone())));
+                }
+                VmAction::Leave if drains && !vm.launcher.uid.is_empty() => {
                     questions.push((n, i, true, Question::Evict(vm.launcher.clone())));
                 }
                 VmAction::AwaitCondition | VmAction::AwaitMigration | VmAction::AwaitGone | VmAction::Leave => {}

@@ -45,6 +45,11 @@ fn restarting(e: &EventKind) -> bool {
     matches!(e, EventKind::VmRestarting { .. })
 }
 
+fn not_ready(sim: &Sim, node: &str) {
+    let unknown = serde_json::json!([{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]);
+    sim.update("Node", "", node, |n| n.put("/status/conditions", unknown));
+}
+
 /// No node takes launchers any more.
 fn close_all_nodes(sim: &Sim) {
     for node in ["node-0", "node-1", "node-2"] {
@@ -105,6 +110,13 @@ async fn a_preview_on_the_server_asks_once_per_vm_and_only_dry() {
     sim.fault(Fault::on("PUT", "/restart", Then::status(409, "Conflict", "no restart today")));
     let run = restart_stale(&sim).preview(DryRun::Server).run().await;
     run.exits(3).vm_is("db-0", "blocks", "RestartRefused");
+
+    // What lacks consent is asked about as well; nothing is evicted, not even dry, and what cannot be restarted is not asked.
+    let sim = stale_with(1, |world| world.on("node-1").vm("tenant-a", Vm::new("far-1").non_migratable(DISK)));
+    not_ready(&sim, "node-1");
+    let run = restart_stale(&sim).preview(DryRun::Server).without_consent().run().await;
+    run.exits(4).prints("asked about 1 restart, without effect");
+    assert_eq!((run.restarts("db-0").len(), run.asked("PUT", "").len()), (1, 1), "{run}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -387,12 +399,7 @@ async fn without_kubevirt_there_is_nothing_to_do() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_not_ready_keeps_its_vms() {
     let sim = stale_with(1, |world| world.on("node-1").vm("tenant-a", Vm::new("far-1").non_migratable(DISK)));
-    sim.update("Node", "", "node-1", |n| {
-        n.put(
-            "/status/conditions",
-            serde_json::json!([{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]),
-        );
-    });
+    not_ready(&sim, "node-1");
     let run = restart_stale(&sim).run().await;
     run.exits(3).vm_is("far-1", "blocks", "NodeNotReady");
     run.vm_is("db-0", "restarts", "");
