@@ -12,7 +12,7 @@ use crate::answer::EvictionAnswer;
 use crate::event::{Activity, EventKind};
 use crate::facts::{Migratable, VmiFacts};
 use crate::forecast::vm::in_motion;
-use crate::outcome::Cause;
+use crate::outcome::{Cause, VmOutcome};
 use crate::plan::probed::{judged, own_budget};
 use crate::plan::{VmAction, VmItem};
 
@@ -234,8 +234,15 @@ impl VmRun {
             };
             return self.block(core, place, Cause::BecameNonMigratable, format!("became non-migratable: {why}"), now);
         }
+        let ours = self.asked || self.has_acted() || self.item.action == VmAction::AwaitGone;
         let row = merged(fresh.row.clone(), &self.item.row);
         self.item = VmItem { row, ..fresh };
+        if !ours && self.item.action == VmAction::AwaitGone && self.item.row.outcome == VmOutcome::StaysOff {
+            // Nobody here has asked for that, and nobody need start it again.
+            let row = &mut self.item.row;
+            row.because = "stopped or deleted by somebody else".to_owned();
+            (row.outcome, row.cause, row.waiting_helps, row.remedy) = (VmOutcome::Gone, None, None, None);
+        }
         self.state = State::Deciding { after: now };
         self.decide(core, place, now);
     }

@@ -229,7 +229,8 @@ impl VmRun {
         }
         // What stays off is done; so is what somebody else ended whom no VM starts again.
         let ends = !self.item.has_vm && self.siblings.is_none();
-        let done = matches!(self.item.row.outcome, VmOutcome::StaysOff | VmOutcome::DownUntilNode) || ends;
+        let off = matches!(self.item.row.outcome, VmOutcome::StaysOff | VmOutcome::DownUntilNode | VmOutcome::Gone);
+        let done = off || ends;
         if done {
             return self.close(Closed::Left, core, place, now);
         }

@@ -275,6 +275,7 @@ impl Progress {
             | VmOutcome::StaysOff
             | VmOutcome::DownUntilNode
             | VmOutcome::Replaced => return Vec::new(),
+            VmOutcome::Gone if self.task != Task::Drain => format!("VM {name} does not run any more"),
             VmOutcome::Gone => format!("VM {name} was deleted by somebody else"),
             VmOutcome::Lost => format!("VM {name} is lost with its node"),
             VmOutcome::Down => format!("VM {name} should run again and does not"),

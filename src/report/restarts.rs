@@ -105,7 +105,7 @@ pub fn summary(s: &Summary<'_>) -> Vec<Line> {
     lines
 }
 
-/// `4 of 5 VMs restarted in 3m 04s; the rest blocks`.
+/// `4 of 5 VMs restarted, after 3m 04s; waiting will not clear the rest`.
 fn verdict_line(s: &Summary<'_>) -> Line {
     let all: usize = s.nodes.iter().map(|n| n.vms.len()).sum();
     let again = rows(s.nodes, VmOutcome::Restarts).count();
@@ -117,6 +117,9 @@ fn verdict_line(s: &Summary<'_>) -> Line {
     let (label, words) = match exit {
         ExitCode::Done => (Label::Good, format!("restarted in {took}")),
         ExitCode::VmDown => (Label::Caution, format!("restarted in {took}; not every VM runs again")),
+        ExitCode::Blocked if rows(s.nodes, VmOutcome::Blocks).next().is_none() => {
+            (Label::Bad, format!("restarted in {took}; not every one has the strategy that was expected"))
+        }
         ExitCode::Blocked => (Label::Bad, format!("restarted, after {took}; waiting will not clear the rest")),
         ExitCode::Timeout => (Label::Bad, format!("restarted; timeout after {took}")),
         ExitCode::Refused => (Label::Bad, "restarted: refused before anything changed".to_owned()),
@@ -153,7 +156,7 @@ fn ended(nodes: &[NodeReport], width: Option<usize>) -> Vec<Line> {
         (VmOutcome::Migrates, Mark::Goes, "migrated by somebody else, and not restarted"),
         (VmOutcome::DownUntilNode, Mark::Down, "restarted, and down until a node takes it"),
         (VmOutcome::StaysOff, Mark::Down, "stopped by somebody else, and off"),
-        (VmOutcome::Gone, Mark::Goes, "deleted by somebody else"),
+        (VmOutcome::Gone, Mark::Goes, "deleted or stopped by somebody else"),
     ];
     for (outcome, mark, words) in kinds {
         let places: Vec<String> = rows(nodes, outcome).map(place).collect();

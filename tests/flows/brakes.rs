@@ -130,3 +130,26 @@ async fn a_late_pod_is_evicted_too() {
     assert!(run.evictions("late").len() <= 1);
     run.exits(0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn vms_that_somebody_stops_meanwhile_are_gone_and_nobodys_broken_promise() {
+    let vms = cluster("LiveMigrate")
+        .vm("tenant-a", Vm::new("db-0").non_migratable(DISK))
+        .vm("tenant-a", Vm::new("web-1"))
+        .vm("tenant-a", Vm::new("old-1").eviction_strategy("None"));
+    let sim = vms.eviction_strategy("LiveMigrateIfPossible").done();
+    let stop = |sim: &Sim| {
+        for vm in ["db-0", "web-1", "old-1"] {
+            sim.update("VirtualMachine", "tenant-a", vm, |v| v.put("/spec/runStrategy", "Halted"));
+            sim.delete("VirtualMachineInstance", "tenant-a", vm);
+        }
+    };
+    let settled = |e: &EventKind| matches!(e, EventKind::Consented { .. });
+    let run = drain(&sim, "node-0").with(always).changes().when(settled, stop).run().await;
+    run.exits(0).says("deleted by somebody else");
+    for vm in ["db-0", "web-1", "old-1"] {
+        run.vm_is(vm, "gone", "");
+        assert!(run.restarts(vm).is_empty() && run.launcher_evictions(vm).is_empty(), "{run}");
+    }
+    assert!(!run.stderr.contains("virtctl start"), "who stopped them knows\n{run}");
+}

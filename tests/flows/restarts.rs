@@ -303,7 +303,26 @@ async fn a_vm_that_comes_back_with_another_strategy_stops_the_rest() {
     // Also where it was the only one.
     let sim = stale(1);
     let run = restart_stale(&sim).when(restarting, |sim| sim.eviction_strategy(Some("LiveMigrate"))).run().await;
-    run.exits(3).vm_is("db-0", "restarts", "StrategyMismatch");
+    run.exits(3).says("not every one has the strategy that was expected").vm_is("db-0", "restarts", "StrategyMismatch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn vms_that_others_delete_or_stop_are_no_failure() {
+    let sim = stale(3);
+    let away = |sim: &Sim| {
+        sim.delete("VirtualMachine", "tenant-a", "db-1");
+        // `virtctl stop`: its VM is halted, and its VMI goes.
+        sim.update("VirtualMachine", "tenant-a", "db-2", |vm| vm.put("/spec/runStrategy", "Halted"));
+        sim.delete("VirtualMachineInstance", "tenant-a", "db-2");
+    };
+    let run = restart_stale(&sim).when(|e| matches!(e, EventKind::Consented { .. }), away).run().await;
+    println!("{}", run.transcript());
+    run.exits(0).vm_is("db-0", "restarts", "");
+    assert!(run.restarts("db-1").is_empty() && run.restarts("db-2").is_empty(), "{run}");
+    for vm in ["db-1", "db-2"] {
+        run.vm_is(vm, "gone", "");
+        assert!(sim.get("VirtualMachineInstance", "tenant-a", vm).is_none(), "{vm}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
