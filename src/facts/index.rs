@@ -86,10 +86,18 @@ pub struct Index {
     pub daemon_sets: BTreeMap<Key, bool>,
     /// Namespaces that hold the CDI objects and other operators' own pods: their pods go last.
     pub infrastructure_namespaces: BTreeSet<String>,
+    /// True where nodes could not be read: which of them can take a VM is unknown.
+    pub nodes_unknown: bool,
     pods: BTreeMap<String, PodFacts>,
+    /// UIDs of the launchers of each VMI.
+    launchers: BTreeMap<Key, BTreeSet<String>>,
+    /// UIDs of the hot-plug pods of each launcher, by its UID.
+    companions: BTreeMap<String, BTreeSet<String>>,
     vmis: BTreeMap<Key, VmiFacts>,
     vms: BTreeMap<Key, VmFacts>,
     migrations: BTreeMap<Key, MigrationFacts>,
+    /// Names of the migrations of each VMI.
+    migrations_of: BTreeMap<Key, BTreeSet<String>>,
     budgets: BTreeMap<Key, BudgetFacts>,
     nodes: BTreeMap<String, NodeFacts>,
     kubevirts: BTreeMap<Key, KubeVirtFacts>,
@@ -116,7 +124,9 @@ impl Index {
                         self.migrations.values().filter(|m| !stay.contains(&m.key)).map(vmi_key).collect()
                     }
                 };
+                let is_reset = matches!(delta, Delta::Reset(_));
                 let keys = apply(&mut self.migrations, delta, |m| m.key.clone());
+                self.link_migrations(is_reset, &keys, &gone);
                 touched.vms = keys.iter().filter_map(|k| self.migrations.get(k).map(vmi_key)).chain(gone).collect();
             }
             Change::Budget(delta) => touched.budgets = apply(&mut self.budgets, delta, |b| b.key.clone()),
@@ -128,6 +138,22 @@ impl Index {
         touched
     }
 
+    /// Keeps the names of each VMI's migrations after a change; `gone` are the VMIs of those that went away.
+    fn link_migrations(&mut self, all: bool, changed: &BTreeSet<Key>, gone: &[Key]) {
+        if all {
+            self.migrations_of.clear();
+        }
+        let of_all = all.then(|| self.migrations.values()).into_iter().flatten();
+        let of_some = (!all).then(|| changed.iter().filter_map(|key| self.migrations.get(key))).into_iter().flatten();
+        for migration in of_all.chain(of_some) {
+            let name = migration.key.name.clone();
+            self.migrations_of.entry(vmi_key(migration)).or_default().insert(name);
+        }
+        for key in changed.iter().filter(|key| !all && !self.migrations.contains_key(*key)) {
+            forget(&mut self.migrations_of, gone, &key.name);
+        }
+    }
+
     /// `of_set` tells which pods a `Reset` is about.
     fn apply_pods(
         &mut self,
@@ -137,24 +163,53 @@ impl Index {
     ) {
         let mut gone = Vec::new();
         match delta {
-            Delta::Apply(pod) => {
-                touched.pods.insert(pod.key.uid.clone());
-                self.pods.insert(pod.key.uid.clone(), pod);
-            }
+            Delta::Apply(pod) => self.insert_pod(pod, touched),
             Delta::Delete(key) => gone.push(key.uid),
             Delta::Reset(pods) => {
                 let uids: BTreeSet<String> = pods.iter().map(|p| p.key.uid.clone()).collect();
                 let is_gone = |p: &&PodFacts| of_set(p) && !uids.contains(&p.key.uid);
                 gone.extend(self.pods.values().filter(is_gone).map(|p| p.key.uid.clone()));
                 for pod in pods {
-                    touched.pods.insert(pod.key.uid.clone());
-                    self.pods.insert(pod.key.uid.clone(), pod);
+                    self.insert_pod(pod, touched);
                 }
             }
         }
         for uid in gone {
-            self.pods.remove(&uid);
+            if let Some(pod) = self.pods.remove(&uid) {
+                self.unlink(&pod);
+            }
             touched.pods.insert(uid);
+        }
+    }
+
+    fn insert_pod(&mut self, pod: PodFacts, touched: &mut Touched) {
+        let uid = pod.key.uid.clone();
+        touched.pods.insert(uid.clone());
+        if let Some(before) = self.pods.get(&uid).filter(|before| before.role != pod.role).cloned() {
+            self.unlink(&before);
+        }
+        match &pod.role {
+            PodRole::Launcher { vmi, .. } => {
+                let vmi = Key::new(&pod.key.namespace, vmi);
+                self.launchers.entry(vmi).or_default().insert(uid.clone());
+            }
+            PodRole::Hotplug { launcher_uid, .. } => {
+                self.companions.entry(launcher_uid.clone()).or_default().insert(uid.clone());
+            }
+            PodRole::Plain => {}
+        }
+        self.pods.insert(uid, pod);
+    }
+
+    /// Takes a pod that is gone out of what is looked up by its role.
+    fn unlink(&mut self, pod: &PodFacts) {
+        let uid = &pod.key.uid;
+        match &pod.role {
+            PodRole::Launcher { vmi, .. } => forget(&mut self.launchers, &[Key::new(&pod.key.namespace, vmi)], uid),
+            PodRole::Hotplug { launcher_uid, .. } => {
+                forget(&mut self.companions, std::slice::from_ref(launcher_uid), uid);
+            }
+            PodRole::Plain => {}
         }
     }
 
@@ -175,18 +230,13 @@ impl Index {
 
     /// Unfinished launchers of a VMI that are known (those on the watched nodes).
     pub fn launchers_of<'a>(&'a self, vmi: &'a Key) -> impl Iterator<Item = &'a PodFacts> {
-        self.pods.values().filter(move |p| {
-            p.key.namespace == vmi.namespace
-                && !p.phase.is_finished()
-                && matches!(&p.role, PodRole::Launcher { vmi: name, .. } if *name == vmi.name)
-        })
+        let uids = self.launchers.get(vmi).into_iter().flatten();
+        uids.filter_map(|uid| self.pods.get(uid)).filter(|p| !p.phase.is_finished())
     }
 
     /// Hot-plug pods of a launcher.
     pub fn companions_of<'a>(&'a self, launcher: &'a PodKey) -> impl Iterator<Item = &'a PodFacts> {
-        self.pods
-            .values()
-            .filter(move |p| matches!(&p.role, PodRole::Hotplug { launcher_uid, .. } if *launcher_uid == launcher.uid))
+        self.companions.get(&launcher.uid).into_iter().flatten().filter_map(|uid| self.pods.get(uid))
     }
 
     /// The VMI of that key.
@@ -216,7 +266,8 @@ impl Index {
 
     /// Migrations of a VMI, oldest first.
     pub fn migrations_of(&self, vmi: &Key) -> Vec<&MigrationFacts> {
-        let mut found: Vec<_> = in_namespace(&self.migrations, &vmi.namespace).filter(|m| m.vmi == vmi.name).collect();
+        let names = self.migrations_of.get(vmi).into_iter().flatten();
+        let mut found: Vec<_> = names.filter_map(|name| self.migrations.get(&Key::new(&vmi.namespace, name))).collect();
         found.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
         found
     }
@@ -258,6 +309,18 @@ fn vmi_key(migration: &MigrationFacts) -> Key {
     Key::new(&migration.key.namespace, &migration.vmi)
 }
 
+/// Takes a member out of the sets with these keys.
+fn forget<K: Ord>(sets: &mut BTreeMap<K, BTreeSet<String>>, keys: &[K], member: &str) {
+    for key in keys {
+        if let Some(set) = sets.get_mut(key) {
+            set.remove(member);
+            if set.is_empty() {
+                sets.remove(key);
+            }
+        }
+    }
+}
+
 /// The objects of one namespace, without a look at the others.
 fn in_namespace<'a, 'n, T>(
     map: &'a BTreeMap<Key, T>,
@@ -293,4 +356,47 @@ fn apply<T: PartialEq, I: Ord + Clone>(
         }
     }
     touched
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::testing::{NS, hotplug, launcher, migration, vmi};
+
+    fn names(index: &Index, vm: &str) -> (Vec<String>, Vec<String>) {
+        let key = Key::new(NS, vm);
+        let launchers = index.launchers_of(&key).map(|p| p.key.name.clone()).collect();
+        (launchers, index.migrations_of(&key).iter().map(|m| m.key.name.clone()).collect())
+    }
+
+    #[test]
+    fn what_belongs_to_a_vm_is_found_through_every_change() {
+        let mut index = Index::default();
+        let (a, b) = (launcher("a"), launcher("b"));
+        let attach = hotplug("a");
+        index.apply(Change::Vmi(Delta::Apply(vmi("a"))));
+        index.apply(Change::VmPods(Delta::Reset(vec![a.clone(), b.clone(), attach.clone()])));
+        assert_eq!(names(&index, "a").0, ["virt-launcher-a-x"]);
+        assert_eq!(index.companions_of(&a.key).map(|p| &p.key).collect::<Vec<_>>(), [&attach.key]);
+        // A pod that loses its role belongs to nobody.
+        let plain = PodFacts { role: PodRole::Plain, ..b.clone() };
+        index.apply(Change::Pods { node: "node-0".into(), delta: Delta::Apply(plain) });
+        assert_eq!(names(&index, "b").0, Vec::<String>::new());
+        index.apply(Change::VmPods(Delta::Delete(attach.key)));
+        assert_eq!(index.companions_of(&a.key).count(), 0);
+        index.apply(Change::Pods { node: "node-0".into(), delta: Delta::Reset(Vec::new()) });
+        assert_eq!((names(&index, "a").0, index.pods().count()), (Vec::new(), 0));
+
+        let named = |name: &str, vm: &str| MigrationFacts { key: Key::new(NS, name), ..migration(vm, "Running") };
+        let (one, two, other) = (named("one", "a"), named("two", "a"), named("other", "b"));
+        index.apply(Change::Migration(Delta::Reset(vec![one.clone(), other.clone()])));
+        index.apply(Change::Migration(Delta::Apply(two.clone())));
+        index.apply(Change::Migration(Delta::Apply(MigrationFacts { phase: "Succeeded".into(), ..one.clone() })));
+        assert_eq!(names(&index, "a").1, ["one", "two"]);
+        assert_eq!(names(&index, "b").1, ["other"]);
+        index.apply(Change::Migration(Delta::Delete(one.key)));
+        assert_eq!(names(&index, "a").1, ["two"]);
+        index.apply(Change::Migration(Delta::Reset(vec![other])));
+        assert_eq!((names(&index, "a").1, names(&index, "b").1), (Vec::new(), vec!["other".to_owned()]));
+    }
 }

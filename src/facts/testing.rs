@@ -8,7 +8,7 @@ use super::{
     BudgetFacts, Change, ClaimFacts, Deletion, Delta, Demands, Index, IntOrPercent, Key, KubeVirtFacts, LabelSelector,
     Migratable, MigrationFacts, NodeExpression, NodeFacts, NodeReady, NodeTerm, Owner, PodFacts, PodKey, PodPhase,
     PodRole, RunStrategy, Strategy, Taint, Toleration, UnhealthyPolicy, VmFacts, VmVolume, VmVolumeSource, VmiFacts,
-    VmiOwner, VmiPhase,
+    VmiOwner, VmiPhase, WorkloadUpdate,
 };
 
 /// The namespace of everything here that is not told another one.
@@ -362,6 +362,12 @@ pub(crate) fn kubevirt(strategy: Option<Strategy>) -> KubeVirtFacts {
         target_version: Some("v1.7.0".into()),
         migrations_per_node: 2,
         migrations_per_cluster: 5,
+        workload_update: WorkloadUpdate {
+            live_migrate: true,
+            evict: false,
+            batch_size: 10,
+            batch_interval: "1m".to_owned(),
+        },
         drain_taint: "kubevirt.io/drain".into(),
     }
 }

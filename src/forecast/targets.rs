@@ -72,6 +72,8 @@ pub struct Targets {
     pub none: Option<(Hindrance, String)>,
     /// Nodes that could take it if they were not cordoned, sorted.
     pub cordoned: Vec<String>,
+    /// True where the nodes could not be read, so that nobody can tell.
+    pub unknown: bool,
 }
 
 /// What is looked for.
@@ -117,6 +119,9 @@ pub fn exists(index: &Index, search: &Search<'_>) -> bool {
 
 /// Looks for nodes that can take the pod.
 pub fn find(index: &Index, search: &Search<'_>) -> Targets {
+    if index.nodes_unknown {
+        return Targets { nodes: Vec::new(), none: None, cordoned: Vec::new(), unknown: true };
+    }
     let mut nodes = Vec::new();
     let mut unfit: BTreeMap<Unfit, Vec<String>> = BTreeMap::new();
     for node in index.nodes().filter(|n| Some(n.name.as_str()) != search.source) {
@@ -132,7 +137,7 @@ pub fn find(index: &Index, search: &Search<'_>) -> Targets {
     let none =
         nodes.is_empty().then(|| explain(&unfit, if search.source.is_some() { "no other node" } else { "no node" }));
     let cordoned = unfit.remove(&Unfit::Cordoned).unwrap_or_default();
-    Targets { nodes, none, cordoned }
+    Targets { nodes, none, cordoned, unknown: false }
 }
 
 /// Why no node is open, for a command that drains the rest: `node-1 is cordoned (`kubectl uncordon node-1`)`.

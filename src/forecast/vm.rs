@@ -261,8 +261,12 @@ fn migrate(ctx: &VmContext<'_>, marked: bool) -> VmForecast {
             &targets.cordoned,
         ));
     }
-    let nodes = words::count(targets.nodes.len(), "node");
-    let because = if marked { format!("marked already; {nodes} can take it") } else { format!("{nodes} can take it") };
+    let takers = if targets.unknown {
+        "which nodes can take it is unknown".to_owned()
+    } else {
+        format!("{} can take it", words::count(targets.nodes.len(), "node"))
+    };
+    let because = if marked { format!("marked already; {takers}") } else { takers };
     VmForecast { waiting_helps: Some(true), ..VmForecast::new(VmAction::Migrate, VmOutcome::Migrates, because) }
 }
 
@@ -284,12 +288,15 @@ fn held(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> VmForecast {
         .remedy(format!("`{}` ends this guest; after that the VM acts by its run strategy", words::delete_vmi(key))),
         (VmiOwner::VirtualMachine { .. }, Some(vm)) if vm.deleting => blocks("its VM is being deleted".into()),
         (VmiOwner::VirtualMachine { .. }, Some(_)) => match known.source {
-            Some(Source::Template) => blocks("its VM template asks for LiveMigrate".into())
-                .remedy(format!("`{}`, then add --restart-stale", words::patch_template(key))),
-            Some(Source::Cluster | Source::Nothing) => {
-                blocks("the cluster's evictionStrategy (KubeVirt object) asks for LiveMigrate".into())
-                    .remedy(format!("`{}`, then add --restart-stale", words::patch_template(key)))
-            }
+            Some(Source::Template) => blocks("its VM template asks for LiveMigrate".into()).remedy(format!(
+                "`{}`{}",
+                words::patch_template(key),
+                words::THEN_RESTART
+            )),
+            Some(Source::Cluster | Source::Nothing) => blocks(
+                "the cluster's evictionStrategy (KubeVirt object) asks for LiveMigrate".into(),
+            )
+            .remedy(format!("`{}`{}", words::patch_template(key), words::THEN_RESTART)),
             None => blocks("whether a restart helps is unknown: no single valid KubeVirt object could be read".into())
                 .remedy(format!("`{}` after the cordon moves it", words::virtctl("restart", key))),
         },
@@ -443,7 +450,7 @@ fn note(ctx: &VmContext<'_>, known: &Strategies, forecast: &mut VmForecast) {
         if let Some(fresh) = fresh.filter(|_| known.stale == Some(true)) {
             say(format!("a new VMI would get {fresh}, but this one was made with another strategy"));
         }
-        if vmi.migratable == Migratable::Yes && ctx.migration_targets().none.is_none() {
+        if vmi.migratable == Migratable::Yes && !ctx.migration_targets().nodes.is_empty() {
             let migrate = words::virtctl("migrate", &vmi.key);
             say(format!("it could migrate instead: `{migrate}` first"));
             if fresh.is_some() {

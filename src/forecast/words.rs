@@ -49,6 +49,9 @@ fn disks(vmi: &VmiFacts, message: &str) -> String {
     }
 }
 
+/// How a remedy ends after which it takes a restart, in the words of a drain.
+pub const THEN_RESTART: &str = ", then add --restart-stale";
+
 /// The command that sets a VM template's strategy.
 pub fn patch_template(vm: &Key) -> String {
     format!(

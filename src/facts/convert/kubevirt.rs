@@ -1,10 +1,10 @@
 //! KubeVirt's kinds.
 
 use super::{annotation, controller, key, non_empty, timestamp, uid};
-use crate::facts::wire::{self, MigrationStateWire, VmiDisk};
+use crate::facts::wire::{self, MigrationStateWire, VmiDisk, WorkloadUpdateWire};
 use crate::facts::{
     KubeVirtFacts, Migratable, MigrationFacts, MigrationState, Owner, RunStrategy, Strategy, VmFacts, VmVolume,
-    VmVolumeSource, VmiFacts, VmiOwner, VmiPhase,
+    VmVolumeSource, VmiFacts, VmiOwner, VmiPhase, WorkloadUpdate,
 };
 
 /// Grace period of a guest in seconds where its VMI states none (KubeVirt `DefaultGracePeriodSeconds`).
@@ -15,6 +15,10 @@ const DEFAULT_MIGRATIONS_PER_NODE: u32 = 2;
 const DEFAULT_MIGRATIONS_PER_CLUSTER: u32 = 5;
 /// `nodeDrainTaintKey` where the CR states none (KubeVirt `pkg/virt-config`).
 const DEFAULT_DRAIN_TAINT: &str = "kubevirt.io/drain";
+/// `batchEvictionSize` where the CR states none (KubeVirt `workload-updater`).
+const DEFAULT_BATCH_SIZE: u32 = 10;
+/// `batchEvictionInterval` where the CR states none (KubeVirt `workload-updater`).
+const DEFAULT_BATCH_INTERVAL: &str = "1m";
 /// Label of a VM that is a node of another cluster (Cluster API `ClusterNameLabel`).
 const TENANT_CLUSTER: &str = "cluster.x-k8s.io/cluster-name";
 /// Label of a VMI whose launcher is older than KubeVirt (KubeVirt `OutdatedLauncherImageLabel`).
@@ -192,7 +196,30 @@ impl From<wire::KubeVirt> for KubeVirtFacts {
                 .parallel_migrations_per_cluster
                 .unwrap_or(DEFAULT_MIGRATIONS_PER_CLUSTER),
             drain_taint: non_empty(migrations.node_drain_taint_key).unwrap_or_else(|| DEFAULT_DRAIN_TAINT.to_owned()),
+            workload_update: WorkloadUpdate::from(spec.workload_update_strategy),
             key: key(&mut meta),
         }
     }
+}
+
+impl From<WorkloadUpdateWire> for WorkloadUpdate {
+    /// Without methods nothing is renewed: the API has no default for them.
+    fn from(wire: WorkloadUpdateWire) -> Self {
+        let has = |method: &str| wire.workload_update_methods.iter().any(|m| m == method);
+        Self {
+            live_migrate: has("LiveMigrate"),
+            evict: has("Evict"),
+            batch_size: wire.batch_eviction_size.unwrap_or(DEFAULT_BATCH_SIZE),
+            batch_interval: short_interval(
+                non_empty(wire.batch_eviction_interval).unwrap_or_else(|| DEFAULT_BATCH_INTERVAL.to_owned()),
+            ),
+        }
+    }
+}
+
+/// `1m0s` as people write it: `1m`.
+fn short_interval(text: String) -> String {
+    let minutes = text.strip_suffix("m0s").map(|rest| format!("{rest}m"));
+    let hours = |text: &String| text.strip_suffix("h0m").map(|rest| format!("{rest}h"));
+    minutes.map_or(text, |minutes| hours(&minutes).unwrap_or(minutes))
 }

@@ -88,6 +88,22 @@ pub struct KubeVirtFacts {
     pub migrations_per_cluster: u32,
     /// Taint key with which KubeVirt evacuates a node by itself (default `kubevirt.io/drain`).
     pub drain_taint: String,
+    /// How it renews launchers that are older than itself.
+    pub workload_update: WorkloadUpdate,
+}
+
+/// `spec.workloadUpdateStrategy`: what KubeVirt does after an update of itself about VMs in outdated launchers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadUpdate {
+    /// Method `LiveMigrate`: those that can migrate are migrated, whatever their eviction strategy is. It comes before
+    /// `evict`.
+    pub live_migrate: bool,
+    /// Method `Evict`: the launchers of the others are evicted.
+    pub evict: bool,
+    /// Evictions per batch (default 10).
+    pub batch_size: u32,
+    /// Time between batches as the API writes durations (default `1m`).
+    pub batch_interval: String,
 }
 
 impl KubeVirtFacts {

@@ -222,10 +222,22 @@ pub struct KubeVirt {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(in crate::facts) struct KubeVirtSpec {
     #[serde(deserialize_with = "or_default")]
     pub(in crate::facts) configuration: Configuration,
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::facts) workload_update_strategy: WorkloadUpdateWire,
+}
+
+/// `spec.workloadUpdateStrategy`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(in crate::facts) struct WorkloadUpdateWire {
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::facts) workload_update_methods: Vec<String>,
+    pub(in crate::facts) batch_eviction_size: Option<u32>,
+    pub(in crate::facts) batch_eviction_interval: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

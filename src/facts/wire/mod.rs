@@ -19,7 +19,7 @@ pub use self::kubevirt::{KubeVirt, VirtualMachine, VirtualMachineInstance, Virtu
 pub use self::pod::Pod;
 
 pub(in crate::facts) use self::core::{NodeSelector, Requirement, SelectorWire};
-pub(in crate::facts) use self::kubevirt::{MigrationStateWire, VmiDisk};
+pub(in crate::facts) use self::kubevirt::{MigrationStateWire, VmiDisk, WorkloadUpdateWire};
 pub(in crate::facts) use self::lenient::{Condition, condition};
 pub(in crate::facts) use self::pod::{Container, PodSpec, PodStatus, TolerationWire};
 

@@ -180,14 +180,31 @@ fn the_kubevirt_cr() {
         migrations_per_node: 2,
         migrations_per_cluster: 5,
         drain_taint: "kubevirt.io/drain".to_owned(),
+        workload_update: WorkloadUpdate {
+            live_migrate: true,
+            evict: true,
+            batch_size: 10,
+            batch_interval: "1m".to_owned(),
+        },
     };
     assert_eq!(cr(object.clone()), expected);
     object["spec"]["configuration"] = json!({"evictionStrategy": "Typo", "migrations": {"parallelMigrationsPerCluster": 9,
         "parallelOutboundMigrationsPerNode": 3, "nodeDrainTaintKey": "node.kubernetes.io/unschedulable"}});
+    object["spec"]["workloadUpdateStrategy"] = json!({"workloadUpdateMethods": ["LiveMigrate", "Evict"],
+        "batchEvictionSize": 3, "batchEvictionInterval": "1h0m0s"});
     object["metadata"]["deletionTimestamp"] = "2026-11-30T10:00:00Z".into();
     let facts = cr(object);
     assert_eq!((facts.migrations_per_node, facts.migrations_per_cluster, facts.valid), (3, 9, false));
     assert_eq!(facts.drain_taint, "node.kubernetes.io/unschedulable");
+    let update = &facts.workload_update;
+    assert_eq!((update.live_migrate, update.evict, update.batch_size), (true, true, 3));
+    assert_eq!(update.batch_interval, "1h");
+    for (written, short) in [("1m0s", "1m"), ("90s", "90s"), ("1m30s", "1m30s"), ("10m0s", "10m"), ("1h30m0s", "1h30m")]
+    {
+        let strategy = json!({"workloadUpdateMethods": null, "batchEvictionInterval": written});
+        let update = cr(json!({"metadata": {"name": "k", "uid": "u"}, "spec": {"workloadUpdateStrategy": strategy}}));
+        assert_eq!((update.workload_update.batch_interval.as_str(), update.workload_update.evict), (short, false));
+    }
     assert_eq!(facts.strategy, Some(Strategy::Unknown("Typo".to_owned())));
     assert!(!cr(json!({"metadata": {"name": "k", "uid": "u"}})).valid);
 }
