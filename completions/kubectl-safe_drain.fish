@@ -73,9 +73,42 @@ complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -s h
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l help-connection -d 'connection flags (--context, -n, --as ...)'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -s V -l version -d 'the version'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l insecure-skip-tls-verify -d 'don\'t check the API server\'s certificate'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -a "audit" -d 'which VMs would block a drain, restart, stay off or stay down, and which are stale'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -a "restart-stale" -d 'restart the stale VMs that a restart helps, outside a drain'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -a "cancel" -d 'undo a drain: cancel its evacuations, lift the cordon that it set'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -a "completion" -d 'print a completion script, or with kubectl the helper for kubectl\'s own completion'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s l -l selector -d 'only VMs with these labels' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s o -l output -d 'print one document in place of lines and tables' -r -f -a "json\t''
+yaml\t''"
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l color -d 'when to colour (default auto; honours NO_COLOR)' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s v -l v -d '1 plain lines, 4 debug, 6 each request (default 0)' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l kubeconfig -d 'the kubeconfig file (else $KUBECONFIG, ~/.kube/config)' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l context -d 'the kubeconfig context' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l cluster -d 'the kubeconfig cluster' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l user -d 'the kubeconfig user' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s n -l namespace -d 'the namespace; no effect on a drain' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s s -l server -d 'address of the API server' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l token -d 'bearer token' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l username -d 'user name for basic authentication' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l password -d 'password for basic authentication' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l as -d 'the user to impersonate' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l as-group -d 'a group to impersonate; repeat it for more' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l as-uid -d 'the uid to impersonate' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l as-user-extra -d 'an extra to impersonate; repeat it for more' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l certificate-authority -d 'certificates to trust the API server by' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l client-certificate -d 'client certificate' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l client-key -d 'key of the client certificate' -r -F
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l tls-server-name -d 'the name that the certificate must carry' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l request-timeout -d 'limit of one request, watches excepted; a bare number is seconds, 0 none (default 30s)' -r -f
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s A -l all-namespaces -d 'all namespaces (the default without -n)'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s q -l quiet -d 'on stderr only warnings, questions and errors'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l detailed-exitcode -d 'exit 3 when something would block'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s h -l help -d 'this text'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l help-connection -d 'connection flags (--context, -n, --as ...)'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -s V -l version -d 'the version'
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand audit" -l insecure-skip-tls-verify -d 'don\'t check the API server\'s certificate'
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s l -l selector -d 'only VMs with these labels' -r -f
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -l timeout -d 'limit for all of it (default 30m)' -r -f
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_using_subcommand restart-stale" -s o -l output -d 'print one document in place of lines and tables' -r -f -a "json\t''

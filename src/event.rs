@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::exit::ExitCode;
 use crate::facts::{Key, PodKey};
-use crate::outcome::{Cause, NodeReport, PodRow, UndoReport, VmRow};
+use crate::outcome::{AuditReport, Cause, NodeReport, PodRow, UndoReport, VmRow};
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -143,9 +143,9 @@ pub enum EventKind {
     Connected {
         /// The servers.
         server: ServerInfo,
-        /// Nodes that the command names, in order.
+        /// Nodes that the command names, in order; none for a command that names none.
         nodes: Vec<String>,
-        /// Seconds that each node may take.
+        /// Seconds that each node may take; 0 where nothing is waited for.
         timeout_seconds: u64,
         /// When the run started.
         started_at: Timestamp,
@@ -286,6 +286,11 @@ pub enum EventKind {
     NodeEnded {
         /// The result.
         report: NodeReport,
+    },
+    /// `audit`: every VM has been looked at.
+    Audited {
+        /// What was found.
+        report: AuditReport,
     },
     /// `cancel`: what there is to undo is known; nothing has been changed.
     UndoPlanned {

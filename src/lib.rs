@@ -8,11 +8,12 @@
 //!   └───────── cluster (watches) ────────┘  └── run (the shell: one select loop)
 //! ```
 //!
-//! `undo` takes a drain back: facts and answers in, steps and rows out.
+//! `undo` takes a drain back: facts and answers in, steps and rows out. `audit` gathers the forecasts of all VMs.
 //!
 //! Everything but `cluster`, `run`, `signal` and the drawing in `report` is pure: it takes data and returns data.
 
 pub mod answer;
+pub mod audit;
 pub mod classify;
 pub mod cli;
 pub mod cluster;

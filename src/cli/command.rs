@@ -20,7 +20,7 @@ pub(super) const ARGUMENTS: &str = "arguments";
 /// The whole command as a tree, for generating completion scripts: what can be run today, without the flags that are
 /// only accepted. The command line itself is read by [`super::parse`].
 pub fn command() -> Command {
-    let subs = SUB_COMMANDS.iter().filter(|sub| !sub.later).map(|sub| {
+    let subs = SUB_COMMANDS.iter().map(|sub| {
         let command = Command::new(sub.word).about(sub.about).args(shown_args(Some(sub)));
         bare(command).args(positional(sub.arguments))
     });

@@ -185,7 +185,7 @@ impl Completion {
             }
         }
         if line.first.is_none() && line.terminator.is_none() && line.flags.iter().all(|(_, flag)| flag.is_global()) {
-            for sub in SUB_COMMANDS.iter().filter(|sub| !sub.later) {
+            for sub in SUB_COMMANDS {
                 self.offer(sub.word, sub.about);
             }
         }
@@ -222,7 +222,7 @@ mod tests {
     fn the_first_word_is_a_node_or_a_sub_command() {
         let completion = after(&[""]);
         assert_eq!(completion.dynamic, Some(nodes(&[])));
-        assert_eq!(values(&[""]), ["restart-stale", "cancel", "completion"]);
+        assert_eq!(values(&[""]), ["audit", "restart-stale", "cancel", "completion"]);
         assert_eq!(values(&["--context", "x", "co"]), ["completion"]);
         assert!(values(&["--dry-run", ""]).is_empty());
         assert!(values(&["n1", ""]).is_empty());

@@ -23,9 +23,6 @@ pub fn did_you_mean(node: &str, invocation: &Invocation) -> Option<String> {
             return Some(format!("did you mean the value of a flag? It follows a `=`: `--force={node}`"));
         }
         "node" | "nodes" | "no" => return Some(format!("leave the word out: `{NAME} NODE`, or `{NAME} node/NODE`")),
-        _ if flags::sub_command(node).is_some_and(|sub| sub.later) => {
-            return Some(format!("`{node}` is taken as a node here; a sub-command `{node}` comes in a later release"));
-        }
         _ if flags::sub_command(node).is_some() => {
             return Some(format!("did you mean the sub-command? It comes first: `{NAME} {node}`"));
         }

@@ -207,8 +207,6 @@ pub(super) struct SubCommand {
     pub(super) arguments: Arguments,
     /// Its flags, without those of every command.
     pub(super) flags: &'static [Flag],
-    /// Reserved now, to be filled later.
-    pub(super) later: bool,
 }
 
 /// The words that a command takes.
@@ -227,7 +225,16 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
     SubCommand {
         word: "audit",
         about: "which VMs would block a drain, restart, stay off or stay down, and which are stale",
-        details: "",
+        details: "\
+Each running VM is judged as if its node were drained now, with the rules of a
+drain. Nothing is changed, and nothing is asked of the VMs. Without -n it looks
+at all namespaces, whatever the context's namespace is; with -n, rights in that
+namespace are enough (without the right to read nodes and the KubeVirt object,
+what depends on them is unknown).
+
+Exit code 0, whatever it finds; with --detailed-exitcode 3 when something would
+block. 6: the VMs cannot be read.
+",
         arguments: Arguments::None,
         flags: &[
             VM_SELECTOR,
@@ -236,7 +243,6 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
             QUIET,
             flag("detailed-exitcode", Takes::Nothing, Group::Output, "exit 3 when something would block"),
         ],
-        later: true,
     },
     SubCommand {
         word: "restart-stale",
@@ -283,7 +289,6 @@ changed. 5: a restarted VM does not run. The others are those of a drain.
             EVENTS_FILE,
             QUIET,
         ],
-        later: false,
     },
     SubCommand {
         word: "cancel",
@@ -300,7 +305,6 @@ was done in time; try again. The others are those of a drain.
 ",
         arguments: Arguments::Nodes,
         flags: &[DRY_RUN, NO_INPUT, OUTPUT_FORMAT, EVENTS_FILE, QUIET],
-        later: false,
     },
     SubCommand {
         word: "completion",
@@ -308,7 +312,6 @@ was done in time; try again. The others are those of a drain.
         details: "",
         arguments: Arguments::Shell,
         flags: &[],
-        later: false,
     },
 ];
 

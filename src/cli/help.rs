@@ -2,7 +2,7 @@
 
 use super::command::NAME;
 use super::flags::{self, Arguments, Flag, Group, SUB_COMMANDS, SubCommand, Takes};
-use super::{kube_flags, today};
+use super::kube_flags;
 use crate::exit::ExitCode;
 
 /// Columns of a terminal that has not been widened.
@@ -48,17 +48,12 @@ Where it differs from kubectl drain:
 pub(super) fn drain() -> String {
     let mut text = String::from(ABOUT);
     text.push_str("\nUsage:\n  kubectl safe-drain NODE... [flags]\n  kubectl safe-drain -l SELECTOR [flags]\n");
-    let (later, now): (Vec<&SubCommand>, Vec<&SubCommand>) = SUB_COMMANDS.iter().partition(|sub| sub.later);
-    for sub in now {
+    for sub in SUB_COMMANDS {
         text.push_str("  ");
         text.push_str(NAME);
         text.push(' ');
         text.push_str(&usage_words(sub));
         text.push('\n');
-    }
-    if !later.is_empty() {
-        let words: Vec<&str> = later.iter().map(|sub| sub.word).collect();
-        push_wrapped(&mut text, &format!("(in a later release: {})", words.join(", ")), 2, true);
     }
     text.push('\n');
     text.push_str(EXAMPLES);
@@ -76,11 +71,6 @@ pub(super) fn drain() -> String {
 /// The help of a sub-command.
 pub(super) fn sub_command(sub: &'static SubCommand) -> String {
     let mut text = String::new();
-    if sub.later {
-        push_wrapped(&mut text, &format!("`{NAME} {}` comes in a later release: {}.", sub.word, sub.about), 0, true);
-        push_wrapped(&mut text, &format!("{}.", capitalised(&today())), 0, true);
-        return text;
-    }
     push_wrapped(&mut text, &format!("{}.", capitalised(sub.about)), 0, true);
     text.push_str("\nUsage:\n  ");
     text.push_str(NAME);

@@ -75,29 +75,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Invocation, Exit> {
         return Ok(bare(settings::Command::Complete(words)));
     }
     let line = Line::read(args);
-    parse_line(&line).map_err(|exit| match (exit, line.first_word().and_then(flags::sub_command)) {
-        // Whatever is wrong with the line, the command behind it cannot be run yet.
-        (Exit::Error(_), Some(sub)) if sub.later => Exit::Error(comes_later(sub)),
-        (exit, _) => exit,
-    })
-}
-
-/// The error for a sub-command whose word and flags are reserved but that comes in a later release.
-pub fn later_release(command: &settings::Command) -> Option<CliError> {
-    let sub = flags::sub_command(command.word()?).filter(|sub| sub.later)?;
-    Some(comes_later(sub))
-}
-
-fn comes_later(sub: &SubCommand) -> CliError {
-    CliError::usage(format!("`{}` comes in a later release; nothing was changed", sub.word))
-        .hint(today())
-        .hint(format!("to drain a node called {word}: `{} node/{word}`", command::NAME, word = sub.word))
-}
-
-/// What to type until a sub-command is there.
-fn today() -> String {
-    let name = command::NAME;
-    format!("until then, node by node: `{name} NODE --dry-run`")
+    parse_line(&line)
 }
 
 fn parse_line(line: &Line) -> Result<Invocation, Exit> {

@@ -70,9 +70,6 @@ fn owner_of(flag: &str, sub: Option<&'static SubCommand>) -> Option<String> {
     let other = SUB_COMMANDS.iter().find(|other| other.flags.iter().any(is_it));
     match (sub, other) {
         (Some(_), _) if flags::DRAIN.iter().any(is_it) => Some(format!("`{flag}` is a flag of a drain: `{NAME} NODE`")),
-        (_, Some(other)) if other.later => {
-            Some(format!("`{flag}` belongs to `{}`, which comes in a later release", other.word))
-        }
         (_, Some(other)) => Some(format!("`{flag}` is a flag of `{NAME} {}`", other.word)),
         _ => None,
     }

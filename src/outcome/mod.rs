@@ -3,9 +3,11 @@
 //! Preview and result use the same rows, so that a promise and what came of it can be compared field by field.
 //! The names that serde writes here are the `safe-drain/v1` interface; new ones may be added, none may change.
 
+mod audit;
 mod cause;
 mod undo;
 
+pub use audit::{AuditCounts, AuditNode, AuditReport, AuditRow, AuditSummary, Hold, UpdateEffect, UpdatePolicy};
 pub use cause::Cause;
 pub use undo::{CordonOutcome, UndoMigration, UndoOutcome, UndoReport, UndoRow, UndoVerdict};
 

@@ -219,6 +219,14 @@ pub fn settle(plan: &mut Plan, options: &ConsentOptions) -> Decision {
     if pending.is_empty() { Decision::Go } else { Decision::Ask(question(plan, *options)) }
 }
 
+/// Rewrites an item to what an eviction alone would come to: a VM that only a restart could move blocks. Nothing is
+/// asked or refused for want of consent, since nothing is done.
+pub fn as_evicted(item: &mut VmItem) {
+    if let Some(kind @ (ConsentKind::Restart | ConsentKind::RestartDown)) = item.consent {
+        deny(item, kind, Cell::Stays, ConsentOptions::default());
+    }
+}
+
 /// Applies a `y`: what the question did not show stays and blocks.
 pub fn grant(plan: &mut Plan, question: &Question, options: &ConsentOptions) -> Consent {
     let consent = Consent::by_flags(*options).with_yes(question);

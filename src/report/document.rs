@@ -11,7 +11,9 @@ use serde::Serialize;
 
 use super::{Reporter, remedies};
 use crate::event::{Consent, DrainEvent, EventKind, ServerInfo};
-use crate::outcome::{Cause, Counts, NodeReport, PodOutcome, UndoReport, Verdict, VmOutcome, VmRow};
+use crate::outcome::{
+    AuditNode, AuditReport, AuditSummary, Cause, Counts, NodeReport, PodOutcome, UndoReport, Verdict, VmOutcome, VmRow,
+};
 
 /// Version of everything that programs read.
 pub const API_VERSION: &str = "safe-drain/v1";
@@ -77,6 +79,9 @@ pub struct Document {
     /// Warnings that belong to no single node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// What an audit says of all its VMs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditSummary>,
     /// One entry a node, in the order of the command.
     pub nodes: Vec<NodeEntry>,
 }
@@ -89,6 +94,8 @@ pub enum NodeEntry {
     Drain(Box<NodeReport>),
     /// Of `cancel`.
     Undo(Box<UndoReport>),
+    /// Of `audit`.
+    Audit(Box<AuditNode>),
 }
 
 impl Document {
@@ -121,6 +128,7 @@ pub struct DocumentFold {
     planned: Vec<NodeReport>,
     ended: Vec<NodeReport>,
     undone: Vec<UndoReport>,
+    audited: Option<AuditReport>,
 }
 
 impl DocumentFold {
@@ -141,6 +149,7 @@ impl DocumentFold {
             planned: Vec::new(),
             ended: Vec::new(),
             undone: Vec::new(),
+            audited: None,
         }
     }
 
@@ -169,6 +178,7 @@ impl DocumentFold {
                 self.touched |= !self.cordons.contains(node);
                 self.cordons.retain(|n| n != node);
             }
+            EventKind::Audited { report } => self.audited = Some(report.clone()),
             EventKind::UndoPlanned { nodes } => self.undone.clone_from(nodes),
             EventKind::UndoEnded { report } => match self.undone.iter_mut().find(|n| n.name == report.name) {
                 Some(planned) => planned.clone_from(report),
@@ -219,13 +229,17 @@ impl DocumentFold {
             error,
             consent: self.consent,
             warnings: self.warnings.clone(),
+            audit: self.audited.as_ref().map(|report| report.summary.clone()),
             nodes: self.entries(),
         }
     }
 
     fn entries(&self) -> Vec<NodeEntry> {
         let undone = self.undone.iter().cloned().map(|report| NodeEntry::Undo(Box::new(report)));
-        self.nodes().into_iter().map(|report| NodeEntry::Drain(Box::new(report))).chain(undone).collect()
+        let audited = self.audited.iter().flat_map(|report| &report.nodes).cloned();
+        let audited = audited.map(|node| NodeEntry::Audit(Box::new(node)));
+        let drained = self.nodes().into_iter().map(|report| NodeEntry::Drain(Box::new(report)));
+        drained.chain(undone).chain(audited).collect()
     }
 
     /// Results in the order of the plan; where a node has none, its forecast, and in a result what that means.

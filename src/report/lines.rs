@@ -78,6 +78,7 @@ impl StdoutLines {
             | EventKind::Stopped { .. }
             | EventKind::DeadlineReached { .. }
             | EventKind::NodeEnded { .. }
+            | EventKind::Audited { .. }
             | EventKind::UndoPlanned { .. }
             | EventKind::UndoStarted { .. }
             | EventKind::UndoEnded { .. }

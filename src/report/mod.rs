@@ -3,6 +3,7 @@
 //! ```text
 //! DrainEvent ─► Fanout ─┬─► Human (lines, progress, state, summary: pure) ─► Plain | Screen (write)
 //!                       ├─► UndoHuman (the same of `cancel`: pure) ─► UndoPlain
+//!                       ├─► AuditHuman (the table of `audit`: pure) ─► AuditPlain
 //!                       ├─► DocumentWriter (-o json|yaml)
 //!                       └─► EventsFile (NDJSON)
 //! ```
@@ -10,6 +11,7 @@
 //! Rendering is pure: events and ticks go in, [`style::Line`]s come out. Only `Plain`, `Screen`, `DocumentWriter` and
 //! `EventsFile` write, and only to what they were given. Nothing here reads a clock: time comes with events and ticks.
 
+pub mod audit;
 pub mod document;
 pub mod events_file;
 pub mod groups;
@@ -25,6 +27,7 @@ pub mod screen;
 pub mod state;
 pub mod style;
 pub mod summary;
+pub mod table;
 pub mod text;
 pub mod undo;
 pub mod words;
@@ -107,6 +110,48 @@ impl Reporter for Fanout {
 
     fn trouble(&self) -> Vec<String> {
         self.reporters.iter().flat_map(|r| r.trouble()).collect()
+    }
+}
+
+/// What people read of a command that is over soon: lines for each event, and none in between.
+pub trait Fold: fmt::Debug {
+    /// The lines of an event.
+    fn event(&mut self, event: &DrainEvent) -> human::Output;
+}
+
+/// Reporter that writes what such a fold gives.
+pub struct Written<F> {
+    fold: F,
+    streams: Streams,
+}
+
+impl<F: Fold> Written<F> {
+    /// A reporter on these streams.
+    pub fn new(fold: F, streams: Streams) -> Self {
+        Self { fold, streams }
+    }
+}
+
+impl<F: Fold> fmt::Debug for Written<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Written").field("fold", &self.fold).finish_non_exhaustive()
+    }
+}
+
+impl<F: Fold> Reporter for Written<F> {
+    fn event(&mut self, event: &DrainEvent) {
+        let output = self.fold.event(event);
+        if !output.is_empty() {
+            self.streams.write(&output);
+        }
+    }
+
+    fn tick(&mut self, _elapsed: Duration) {}
+
+    fn finish(&mut self) {}
+
+    fn trouble(&self) -> Vec<String> {
+        self.streams.trouble()
     }
 }
 

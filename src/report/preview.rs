@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::groups;
 use super::style::{Label, Line, Mark};
+use super::table::vm_table;
 use super::text::{agree, plural, reason_row};
-use super::words::{vm_because, vm_mark, vm_on_drain, vm_severity, vm_strategy};
-use super::{groups, remedies};
+use super::words::vm_on_drain;
 use crate::event::ServerInfo;
 use crate::exit::ExitCode;
 use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, Verdict, VmOutcome, VmRow};
@@ -180,34 +181,6 @@ fn paces(pods: &[PodRow], evicted: usize) -> String {
             format!(" ({})", said.join(", "))
         }
     }
-}
-
-/// The rows of VMs, most severe first, in aligned columns. `happens` is the title of the third, and its words.
-pub fn vm_table(vms: &[VmRow], happens: (&str, fn(VmOutcome) -> &'static str), width: Option<usize>) -> Vec<Line> {
-    let mut rows: Vec<&VmRow> = vms.iter().collect();
-    rows.sort_by(|a, b| (vm_severity(a), &a.namespace, &a.name).cmp(&(vm_severity(b), &b.namespace, &b.name)));
-    let (title, words) = happens;
-    let head = ["VM", "STRATEGY", title].map(str::to_owned);
-    let cells: Vec<[String; 3]> =
-        rows.iter().map(|row| [row.display_name(), vm_strategy(row), words(row.outcome).to_owned()]).collect();
-    let widest = |column: usize| {
-        let own = |cells: &[String; 3]| Line::plain(&cells[column]).width();
-        cells.iter().map(own).chain([own(&head)]).max().unwrap_or(0)
-    };
-    let widths = [widest(0), widest(1), widest(2)];
-    let columns = |start: Line, label: [Label; 3], cells: &[String; 3]| {
-        let columns = cells.iter().zip(widths).zip(label);
-        columns.fold(start, |line, ((cell, width), label)| line.and(Line::new().with(label, cell).padded(width + 2)))
-    };
-    let title = columns(Line::plain("  "), [Label::Heading; 3], &head).with(Label::Heading, "BECAUSE");
-    let mut lines = vec![title];
-    for (row, cells) in rows.into_iter().zip(&cells) {
-        let mark = vm_mark(row.outcome);
-        let head = columns(Line::marked(mark), [Label::Plain, Label::Plain, mark.label()], cells);
-        let remedy = remedies::of_vm(row);
-        lines.extend(reason_row(head, &vm_because(row), remedy.as_deref(), width));
-    }
-    lines
 }
 
 /// What stands in the way in numbers, what a flag would change, and the exit code.

@@ -206,6 +206,7 @@ impl Progress {
             | EventKind::PodStopping { .. }
             | EventKind::PodGone { .. }
             | EventKind::NodeEnded { .. }
+            | EventKind::Audited { .. }
             | EventKind::UndoPlanned { .. }
             | EventKind::EvacuationCancelled { .. }
             | EventKind::MigrationDeleted { .. }

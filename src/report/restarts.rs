@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::groups;
-use super::preview::{Preview, server_words, vm_table, warnings, with_flags};
+use super::preview::{Preview, server_words, warnings, with_flags};
 use super::state::with_noun;
 use super::style::{Label, Line, Mark};
 use super::summary::{Step, Summary, ends_by_itself, listed, place, starts, steps_lines};
+use super::table::vm_table;
 use super::text::{agree, duration, names, plural, reason_row, span};
 use super::words::vm_on_restart;
 use crate::exit::ExitCode;

@@ -125,6 +125,7 @@ impl State {
             | EventKind::PodGone { .. }
             | EventKind::VmRestarting { .. }
             | EventKind::InfrastructureStarted { .. }
+            | EventKind::Audited { .. }
             | EventKind::UndoPlanned { .. }
             | EventKind::UndoStarted { .. }
             | EventKind::EvacuationCancelled { .. }

@@ -1,6 +1,5 @@
 //! What people read of `cancel`: kubectl's lines on stdout, progress and a summary on stderr. The fold is pure.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::human::{Output, Stdout};
@@ -9,7 +8,7 @@ use super::preview::server_words;
 use super::style::{Label, Line, Mark};
 use super::text::{agree, duration, names, plural, reason_row, stamp};
 use super::words::stop_reason;
-use super::{Reporter, Streams};
+use super::{Fold, Written};
 use crate::event::{DrainEvent, EventKind};
 use crate::exit::ExitCode;
 use crate::outcome::{CordonOutcome, UndoOutcome, UndoReport, UndoRow, UndoVerdict};
@@ -37,14 +36,11 @@ pub struct UndoHuman {
     results: Vec<UndoReport>,
 }
 
-impl UndoHuman {
-    /// A fold that has seen nothing.
-    pub fn new(options: UndoOptions) -> Self {
-        Self { options, results: Vec::new() }
-    }
+/// Reporter that writes what the fold gives.
+pub type UndoPlain = Written<UndoHuman>;
 
-    /// The lines of an event.
-    pub fn event(&mut self, event: &DrainEvent) -> Output {
+impl Fold for UndoHuman {
+    fn event(&mut self, event: &DrainEvent) -> Output {
         let mut output = Output::default();
         let now = Duration::from_millis(event.elapsed_ms);
         let lines = self.facts(&event.kind);
@@ -68,6 +64,13 @@ impl UndoHuman {
             self.end(*exit_code, error.as_deref(), hints, &mut output);
         }
         output
+    }
+}
+
+impl UndoHuman {
+    /// A fold that has seen nothing.
+    pub fn new(options: UndoOptions) -> Self {
+        Self { options, results: Vec::new() }
     }
 
     fn notices(&self, now: Duration, lines: impl IntoIterator<Item = Line>) -> Vec<Line> {
@@ -246,41 +249,5 @@ fn place(row: &UndoRow, node: &str) -> String {
     match row.node.as_ref().filter(|now| *now != node) {
         Some(now) => format!("{} (on {now})", row.display_name()),
         None => row.display_name(),
-    }
-}
-
-/// Reporter that writes what the fold gives.
-pub struct UndoPlain {
-    human: UndoHuman,
-    streams: Streams,
-}
-
-impl UndoPlain {
-    /// A reporter on these streams.
-    pub fn new(human: UndoHuman, streams: Streams) -> Self {
-        Self { human, streams }
-    }
-}
-
-impl fmt::Debug for UndoPlain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UndoPlain").field("human", &self.human).finish_non_exhaustive()
-    }
-}
-
-impl Reporter for UndoPlain {
-    fn event(&mut self, event: &DrainEvent) {
-        let output = self.human.event(event);
-        if !output.is_empty() {
-            self.streams.write(&output);
-        }
-    }
-
-    fn tick(&mut self, _elapsed: Duration) {}
-
-    fn finish(&mut self) {}
-
-    fn trouble(&self) -> Vec<String> {
-        self.streams.trouble()
     }
 }

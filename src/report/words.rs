@@ -74,7 +74,7 @@ pub fn vm_severity(row: &VmRow) -> u8 {
 /// What stands in column STRATEGY: the strategy in force; `stale` only where a restart helps, and where the strategy
 /// comes from where that is what holds a VM that blocks.
 pub fn vm_strategy(row: &VmRow) -> String {
-    let now = row.strategy_now.as_ref().map_or_else(|| "unset".to_owned(), ToString::to_string);
+    let now = row.strategy_now.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
     if row.restart_helps == Some(true) {
         return format!("{now}, stale");
     }

@@ -5,8 +5,10 @@
 //!                                                               └─► execute (machine ⇄ cluster) → report
 //! ```
 //!
-//! `restart-stale` goes the same way, by the VMs of a scope in place of nodes. `cancel` begins in the same way; what it sends comes from `undo`.
+//! `restart-stale` goes the same way, by the VMs of a scope in place of nodes. `cancel` begins in the same way; what it sends
+//! comes from `undo`. `audit` ends after its snapshot: it sends nothing.
 
+mod audit;
 mod cancel;
 mod carry_out;
 mod clock;
@@ -22,6 +24,7 @@ mod session;
 mod start;
 mod terminal;
 
+pub use audit::audit_in;
 pub use cancel::cancel_in;
 pub use clock::Clock;
 pub use drain::{Asker, Speller, World, drain_in};
@@ -51,15 +54,12 @@ pub fn in_runtime(invocation: Invocation, terminal: Terminal) -> ExitCode {
 
 /// Runs a parsed command line to its end. Nothing is printed but through the reporters and the terminal.
 pub async fn run(invocation: Invocation, terminal: Terminal) -> ExitCode {
-    if let Some(error) = cli::later_release(&invocation.command) {
-        return terminal.fail(&error);
-    }
     match &invocation.command {
         Command::Drain(options) => drain::drain(options.clone(), &invocation, terminal).await,
         Command::Completion(shell) => terminal.print(cli::completion_script(*shell)),
         Command::Complete(words) => terminal.print(&drain::complete(words).await),
         Command::Cancel(options) => cancel::cancel(options.clone(), &invocation, terminal).await,
         Command::RestartStale(options) => restart::restart(options.clone(), &invocation, terminal).await,
-        Command::Audit(_) => terminal.fail(&CliError::usage("this command comes in a later release")),
+        Command::Audit(options) => audit::audit(options.clone(), &invocation, terminal).await,
     }
 }

@@ -10,6 +10,8 @@ use super::terminal::{Terminal, draw_target};
 use crate::error::{CliError, ErrorKind};
 use crate::event::{DrainEvent, EventKind};
 use crate::exit::ExitCode;
+use crate::facts::Scope;
+use crate::report::audit::{AuditHuman, AuditOptions, AuditPlain};
 use crate::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
 use crate::report::events_file::EventsFile;
 use crate::report::human::{Human, HumanOptions, Stdout};
@@ -148,6 +150,26 @@ pub(super) fn undo_reporters(
     let human = Box::new(UndoPlain::new(human, terminal.streams(output.color)));
     let document = json!({"dryRun": options.dry_run.as_str()});
     with_files(human, DocumentFold::new(DocumentKind::CancelResult, clock.started_at(), document), output, clock)
+}
+
+/// The reporters that the command line of `audit` asks for.
+pub(super) fn audit_reporters(
+    scope: &Scope,
+    selector: Option<String>,
+    document: serde_json::Value,
+    output: &OutputOptions,
+    terminal: &Terminal,
+    clock: &Clock,
+) -> Result<Box<dyn Reporter>, CliError> {
+    let human = AuditHuman::new(AuditOptions {
+        stdout: stdout(output, true),
+        namespace: scope.namespace.clone(),
+        selector,
+        stdout_width: terminal.stdout_width(),
+        stderr_width: terminal.stderr_width(),
+    });
+    let human = Box::new(AuditPlain::new(human, terminal.streams(output.color)));
+    with_files(human, DocumentFold::new(DocumentKind::Audit, clock.started_at(), document), output, clock)
 }
 
 /// What stdout is for.

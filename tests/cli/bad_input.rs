@@ -214,12 +214,24 @@ fn words_that_are_no_sub_commands() {
 }
 
 #[test]
-fn sub_commands_of_a_later_release() {
-    assert_snapshot!(refused(&["audit"]).text(), @"
+fn an_audit_of_a_node() {
+    assert_snapshot!(refused(&["audit", "node-0"]).text(), @"
     ------- stderr -------
-    error: `audit` comes in a later release; nothing was changed
-    hint: until then, node by node: `kubectl safe-drain NODE --dry-run`
-    hint: to drain a node called audit: `kubectl safe-drain node/audit`
+    error: unexpected argument `node-0`: `kubectl safe-drain audit` takes none
+    hint: see `kubectl safe-drain audit --help`
+    [exit status: 2]
+    ");
+    assert_snapshot!(refused(&["--dry-run", "audit"]).text(), @"
+    ------- stderr -------
+    error: `--dry-run` stands before `audit`, where it would not reach it
+    hint: `audit` has no such flag, see `kubectl safe-drain audit --help`
+    hint: to drain a node called audit: `node/audit`
+    [exit status: 2]
+    ");
+    assert_snapshot!(refused(&["audit", "--force"]).text(), @"
+    ------- stderr -------
+    error: unknown flag `--force`
+    hint: `--force` is a flag of a drain: `kubectl safe-drain NODE`
     [exit status: 2]
     ");
 }

@@ -12,6 +12,7 @@
     reason = "a test may panic, its helpers too; this side of the process border has real time"
 )]
 
+mod audit;
 mod bad_input;
 mod caller;
 mod cancel;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Modules that take data and return data.
 const PURE: &[&str] = &[
-    "answer", "classify", "error", "event", "exit", "facts", "forecast", "machine", "outcome", "plan", "report",
-    "settings", "undo",
+    "answer", "audit", "classify", "error", "event", "exit", "facts", "forecast", "machine", "outcome", "plan",
+    "report", "settings", "undo",
 ];
 
 /// What none of them may mention: the world, or a clock.
@@ -46,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plan", &["facts", "answer", "classify", "forecast", "outcome", "exit"]),
     ("machine", &["facts", "answer", "forecast", "plan", "undo", "event", "outcome", "exit"]),
     ("report", &["facts", "event", "outcome", "exit", "error"]),
+    ("audit", &["facts", "forecast", "plan", "outcome"]),
     ("undo", &["facts", "answer", "event", "outcome", "exit"]),
     ("outcome", &["facts"]),
     ("event", &["facts", "outcome", "exit"]),

@@ -10,6 +10,7 @@
 
 mod abort;
 mod architecture;
+mod audit;
 mod brakes;
 mod budgets;
 mod cancel;

@@ -65,7 +65,7 @@ fn every_own_flag_is_taken() {
     };
     assert_eq!(shown, expected);
     assert!(output("audit --detailed-exitcode").detailed_exitcode);
-    assert_refused("n1 --detailed-exitcode", &["unknown flag", "`audit`, which comes in a later release"]);
+    assert_refused("n1 --detailed-exitcode", &["unknown flag", "a flag of `kubectl safe-drain audit`"]);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_node_named_like_a_value_is_answered_with_did_you_mean() {
     }
     let hint = |line: &str, node: &str| did_you_mean(node, &parsed(line)).unwrap();
     assert!(hint("n1 --force false", "false").contains("--force=false"));
-    assert!(hint("n1 audit", "audit").contains("comes in a later release"));
+    assert!(hint("n1 restart-stale", "restart-stale").contains("did you mean the sub-command?"));
     assert!(hint("node n1", "node").contains("node/NODE"));
 }
 

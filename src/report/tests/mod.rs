@@ -1,5 +1,6 @@
 //! What users see, as snapshots over the seven VMs of the lab and a few plain pods.
 
+mod audit;
 mod document;
 mod preview;
 mod question;

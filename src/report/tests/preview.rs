@@ -143,7 +143,7 @@ fn refusals_name_their_flags_and_two_nodes_have_sections() {
         ..pod("shop", "cache-0", PodOutcome::Refused)
     };
     let off = VmRow {
-        strategy_now: None,
+        strategy_now: Some(Strategy::None),
         strategy_source: Some("none"),
         run_strategy: Some("Manual".into()),
         needs: vec!["--allow-vm-down"],
@@ -179,7 +179,7 @@ fn refusals_name_their_flags_and_two_nodes_have_sections() {
     ✗ tenant-a/disk-1    LiveMigrate, stale  blocks                disk root is on this node only; a restart gives
                                                                    it LiveMigrateIfPossible
                                                                    → add --restart-stale --allow-vm-down
-    ! tenant-a/legacy-1  unset               shut down, stays off  runStrategy Manual: nothing starts it again;
+    ! tenant-a/legacy-1  None                shut down, stays off  runStrategy Manual: nothing starts it again;
                                                                    loses the data of scratch
                                                                    → add --allow-vm-down
 

@@ -1,41 +1,28 @@
 //! A run of `cancel`, with what must hold for every one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use safe_drain::event::{EventKind, StopReason};
-use safe_drain::run::{Clock, Session, World, cancel_in};
+use safe_drain::run::cancel_in;
 use safe_drain::settings::{CancelOptions, DryRun};
 use safe_drain_sim::Json;
-use tokio::sync::mpsc::unbounded_channel;
 
-use super::flow::stream;
+use super::command::Rig;
 use super::outcome::Outcome;
-use super::recording::{Before, Log};
-use super::reporters::{Hook, Told};
+use super::reporters::Told;
 use super::secs;
 use super::venue::Venue;
 
 /// One run, before it starts.
 pub struct Cancel {
-    venue: Venue,
-    user: Option<String>,
+    rig: Rig,
     options: CancelOptions,
-    hooks: Vec<Hook>,
-    before: Vec<Before>,
 }
 
 /// `cancel` of these nodes.
 pub fn cancel<'a>(venue: impl Into<Venue>, nodes: impl IntoIterator<Item = &'a str>) -> Cancel {
     let nodes = nodes.into_iter().map(str::to_owned).collect();
-    Cancel {
-        venue: venue.into(),
-        user: None,
-        options: CancelOptions { nodes, dry_run: DryRun::None },
-        hooks: Vec::new(),
-        before: Vec::new(),
-    }
+    Cancel { rig: Rig::new(venue), options: CancelOptions { nodes, dry_run: DryRun::None } }
 }
 
 impl Cancel {
@@ -47,13 +34,13 @@ impl Cancel {
 
     /// Somebody else than the admin runs it (on a real cluster).
     pub fn user(mut self, name: &str) -> Self {
-        self.user = Some(name.to_owned());
+        self.rig.user(name);
         self
     }
 
     /// A signal right after the first event that fits.
     pub fn signal_when(mut self, reason: StopReason, fits: impl Fn(&EventKind) -> bool + 'static) -> Self {
-        self.hooks.push(Hook::signal(reason, fits));
+        self.rig.signal_when(reason, fits);
         self
     }
 
@@ -64,46 +51,20 @@ impl Cancel {
         part: &'static str,
         work: impl FnOnce() + Send + 'static,
     ) -> Self {
-        self.before.push(Before { method, part, work: Box::new(work) });
+        self.rig.right_before(method, part, work);
         self
     }
 
     /// Runs it, and checks what must hold for every run.
     pub async fn run(self) -> Outcome {
-        let Self { venue, user, options, hooks, before } = self;
-        let log = Log::default();
-        let (tx, rx) = unbounded_channel();
-        let world = World {
-            connection: Arc::new(venue.connection(user.as_deref(), &log, before).await),
-            signals: stream(rx).boxed(),
-            asker: None,
-            own_pod_uid: None,
-            width: None,
-            did_you_mean: Box::new(|_| None),
-        };
-        let clock = Clock::start_at(venue.now());
-        let mut told = Told::of_cancel(&options, &clock, hooks, tx);
-        let mut session = Session::new(clock, told.reporter());
-        let exit = cancel_in(world, &options, &mut session).await;
-        session.reporter.finish();
-        let (elapsed, requests, ended) = (session.clock.elapsed(), log.all(), venue.elapsed());
-        drop(session);
-        tokio::time::sleep(venue.silence()).await;
-        let afterwards = log.all().split_off(requests.len());
-        assert!(afterwards.is_empty(), "requests after the end: {afterwards:#?}");
-        let outcome = Outcome {
-            exit: exit.code(),
-            events: told.events(),
-            stdout: told.stdout(),
-            stderr: told.stderr(),
-            document: told.document(),
-            question: String::new(),
-            requests,
-            elapsed,
-            preview: None,
-            after: venue.state().await,
-            ended,
-        };
+        let Self { rig, options } = self;
+        let told = options.clone();
+        let outcome = rig
+            .run(
+                move |clock, hooks, tx| Told::of_cancel(&told, clock, hooks, tx),
+                async |world, session| cancel_in(world, &options, session).await,
+            )
+            .await;
         always(&outcome, options.dry_run.is_preview());
         outcome
     }

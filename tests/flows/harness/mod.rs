@@ -1,7 +1,9 @@
 //! Whole runs with what an admin and the API server saw of them, on the simulated cluster or on a real one.
 
+mod auditing;
 mod cancelling;
 mod checks;
+mod command;
 mod flow;
 mod outcome;
 mod real;
@@ -13,6 +15,7 @@ mod venue;
 
 use std::time::Duration;
 
+pub use self::auditing::{audit, vms as audited};
 pub use self::cancelling::{Cancel, cancel};
 pub use self::flow::{Flow, drain};
 pub use self::outcome::Outcome;

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use safe_drain::event::{DrainEvent, EventKind, StopReason};
+use safe_drain::facts::Scope;
+use safe_drain::report::audit::{AuditHuman, AuditOptions, AuditPlain};
 use safe_drain::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
 use safe_drain::report::human::{Human, HumanOptions, Stdout};
 use safe_drain::report::plain::Plain;
@@ -119,6 +121,19 @@ impl Told {
         };
         let human = UndoHuman::new(UndoOptions { dry_run, ..UndoOptions::default() });
         Self::with(|streams| Box::new(UndoPlain::new(human, streams)), DocumentKind::CancelResult, clock, hooks, tx)
+    }
+
+    /// Of `audit`.
+    pub(super) fn of_audit(
+        scope: &Scope,
+        selector: Option<String>,
+        clock: &Clock,
+        hooks: Vec<Hook>,
+        tx: UnboundedSender<StopReason>,
+    ) -> Self {
+        let namespace = scope.namespace.clone();
+        let human = AuditHuman::new(AuditOptions { namespace, selector, ..AuditOptions::default() });
+        Self::with(|streams| Box::new(AuditPlain::new(human, streams)), DocumentKind::Audit, clock, hooks, tx)
     }
 
     fn with(

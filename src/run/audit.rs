@@ -1,0 +1,143 @@
+//! `audit`: one snapshot, one look at every VM of its scope. What is said of them comes from [`crate::audit`].
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use serde_json::json;
+
+use super::clock::Clock;
+use super::drain::World;
+use super::session::{Session, audit_reporters};
+use super::start::{api_error, open, server_info, stopped};
+use super::terminal::Terminal;
+use crate::audit;
+use crate::cluster::{Connection, Part, ProblemKind, Snapshot, Unread, WatchOptions, Watched, snapshot_of_vms};
+use crate::error::CliError;
+use crate::event::EventKind;
+use crate::exit::ExitCode;
+use crate::facts::{Index, Scope};
+use crate::forecast::vm::cluster_is_unclear;
+use crate::outcome::AuditReport;
+use crate::settings::{AuditOptions, Invocation};
+
+/// Audits the cluster that the command line names.
+pub(super) async fn audit(options: AuditOptions, invocation: &Invocation, terminal: Terminal) -> ExitCode {
+    let scope = scope(&options, invocation.client.namespace.as_ref());
+    let detailed = invocation.output.detailed_exitcode;
+    let selector = options.selector.as_ref().map(ToString::to_string);
+    let document = json!({"namespace": scope.namespace, "selector": selector, "detailedExitcode": detailed});
+    let clock = Clock::start();
+    let reporter = match audit_reporters(&scope, selector, document, &invocation.output, &terminal, &clock) {
+        Ok(reporter) => reporter,
+        Err(error) => return terminal.fail(&error),
+    };
+    let mut session = Session::new(clock, reporter);
+    let exit = match open(invocation, &mut session).await {
+        Err(exit) => exit,
+        Ok((connection, signals)) => {
+            let world = World {
+                connection: Arc::new(connection),
+                signals,
+                asker: None,
+                own_pod_uid: None,
+                width: None,
+                did_you_mean: Box::new(|_| None),
+            };
+            audit_in(world, &scope, detailed, &mut session).await
+        }
+    };
+    session.finish(exit, &terminal)
+}
+
+/// The VMs that the command is about: those of the namespace that the command line names, and without one all of them.
+fn scope(options: &AuditOptions, namespace: Option<&String>) -> Scope {
+    Scope {
+        namespace: namespace.filter(|_| !options.all_namespaces).cloned(),
+        selector: options.selector.as_ref().map(|selector| selector.selector().clone()),
+    }
+}
+
+/// Audits in that world; with `detailed`, VMs that would block make it end with 3. Reports its end, but does not finish
+/// the reporters.
+pub async fn audit_in(mut world: World, scope: &Scope, detailed: bool, session: &mut Session) -> ExitCode {
+    let looked = {
+        let look = Box::pin(look(&world.connection, scope, session));
+        tokio::select! {
+            Some(reason) = world.signals.next() => Err(reason),
+            looked = look => Ok(looked),
+        }
+    };
+    match looked {
+        Err(reason) => stopped(session, reason),
+        Ok(Err(error)) => session.end(error.exit_code(), Some(&error)),
+        Ok(Ok(report)) => {
+            let blocks = report.summary.counts.blocked > 0;
+            session.emit(EventKind::Audited { report });
+            session.end(if detailed && blocks { ExitCode::Blocked } else { ExitCode::Done }, None)
+        }
+    }
+}
+
+async fn look(connection: &Connection, scope: &Scope, session: &mut Session) -> Result<AuditReport, CliError> {
+    let options = WatchOptions { limit: connection.request_timeout(), ..WatchOptions::default() };
+    // The watches are dropped unopened.
+    let Snapshot { mut index, kubernetes, unread, unreadable, .. } =
+        snapshot_of_vms(&connection.requests(), scope, options).await;
+    session.emit(EventKind::Connected {
+        server: server_info(connection, kubernetes, &index),
+        nodes: Vec::new(),
+        timeout_seconds: 0,
+        started_at: session.clock.started_at(),
+    });
+    let mut cr_is_told = false;
+    for unread in &unread {
+        tell_unread(unread, &mut index, session)?;
+        cr_is_told |= unread.part == Part::Objects(Watched::KubeVirts);
+    }
+    for (what, object, why) in unreadable {
+        let text = format!("{object} ({what}) cannot be read and is left out: {why}");
+        session.emit(EventKind::Noted { warning: true, text });
+    }
+    let report = audit::audit(&index, scope, session.clock.wall());
+    if cluster_is_unclear(&index) && !cr_is_told && report.summary.counts.vms > 0 {
+        let text = "there is no single valid KubeVirt object: what a restarted VM would get is unknown".to_owned();
+        session.emit(EventKind::Noted { warning: true, text });
+    }
+    Ok(report)
+}
+
+/// What cannot be read ends the command where nothing can be said without it. Who may read one namespace only may still
+/// ask for its VMs: then what lies in no namespace is unknown, and said to be.
+fn tell_unread(unread: &Unread, index: &mut Index, session: &mut Session) -> Result<(), CliError> {
+    let Unread { part, problem } = unread;
+    let forbidden = problem.kind == ProblemKind::Forbidden;
+    let unknown = match part {
+        Part::Objects(Watched::Nodes) if forbidden => {
+            index.nodes_unknown = true;
+            "whether another node can take a VM is unknown"
+        }
+        Part::Objects(Watched::KubeVirts) if forbidden => {
+            "the cluster's strategy is unknown, and with it what a restarted VM would get"
+        }
+        Part::Claims => "which VMs are bound to a node by their disks is unknown",
+        Part::Objects(Watched::Budgets) => "which shutdowns a disruption budget would refuse is unknown",
+        Part::Version | Part::DaemonSets | Part::CdiNamespace => "what depends on it is unknown",
+        Part::ApiGroups | Part::Objects(Watched::Nodes) => {
+            return Err(api_error(&format!("cannot read {part}"), problem));
+        }
+        Part::Objects(
+            Watched::VmPods
+            | Watched::Pods(_)
+            | Watched::Vmis
+            | Watched::Vms
+            | Watched::Migrations
+            | Watched::KubeVirts,
+        ) => {
+            let text = format!("cannot read {part}, and without them no VM can be judged");
+            return Err(api_error(&text, problem));
+        }
+    };
+    let text = format!("cannot read {part} ({}): {unknown}", problem.message);
+    session.emit(EventKind::Noted { warning: true, text });
+    Ok(())
+}
