@@ -13,7 +13,7 @@ use crate::forecast::after::{After, after};
 use crate::forecast::words::{THEN_RESTART, virtctl};
 use crate::outcome::{AuditCounts, AuditNode, AuditReport, AuditRow, AuditSummary, UpdateEffect, UpdatePolicy, VmRow};
 use crate::plan::consent::as_evicted;
-use crate::plan::{PlanOptions, forecast_vm};
+use crate::plan::{ConsentKind, PlanOptions, forecast_vm};
 
 /// Looks at every VM of a scope. A VM that is being migrated is looked at on the node that it still runs on.
 pub fn audit(index: &Index, scope: &Scope, now: Timestamp) -> AuditReport {
@@ -56,12 +56,14 @@ fn of_node(index: &Index, name: &str, instances: &[&VmiFacts], now: Timestamp) -
 
 fn row(index: &Index, node: &str, vmi: &VmiFacts, options: &PlanOptions, now: Timestamp) -> Option<AuditRow> {
     let mut item = forecast_vm(index, node, &vmi.key, options, now)?;
+    // A stale VM whose node is silent, or that is being restarted at this moment, needs no command.
+    let by_restart = matches!(item.consent, Some(ConsentKind::Restart | ConsentKind::RestartDown));
     as_evicted(&mut item);
     let mut vm: VmRow = item.row;
     let restart = virtctl("restart", &vmi.key);
-    let restart_command = (vm.restart_helps == Some(true)).then(|| restart.clone());
+    let restart_command = by_restart.then(|| restart.clone());
     vm.remedy = match vm.remedy.take() {
-        Some(_) if restart_command.is_some() && vm.is_blocked() => Some(format!("`{restart}`")),
+        Some(_) if by_restart => Some(format!("`{restart}`")),
         // There is no drain whose flag could be added.
         Some(remedy) => Some(match remedy.strip_suffix(THEN_RESTART) {
             Some(first) => format!("{first}, then `{restart}`"),
@@ -75,7 +77,7 @@ fn row(index: &Index, node: &str, vmi: &VmiFacts, options: &PlanOptions, now: Ti
     Some(AuditRow {
         outdated_launcher: vmi.outdated,
         update: effect(vm.strategy_now.as_ref()),
-        update_after_restart: effect(vm.strategy_fresh.as_ref()).filter(|_| restart_command.is_some()),
+        update_after_restart: effect(vm.strategy_fresh.as_ref()).filter(|_| by_restart),
         restart_command,
         notes: item.notes,
         vm,

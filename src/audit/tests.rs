@@ -58,6 +58,24 @@ fn what_holds_a_vm_that_would_block() {
 }
 
 #[test]
+fn no_restart_is_offered_where_it_could_not_be_followed() {
+    let stale = |name: &str| vmi(name).not_migratable(DISK);
+    let world = world()
+        .node(node("node-1").not_ready())
+        .runs(vm("restarting"), stale("restarting").with(|v| v.deleting = true))
+        .vm(vm("cut-off"))
+        .vmi(stale("cut-off").with(|v| v.node = Some("node-1".into())))
+        .pod(launcher("cut-off").on("node-1"));
+    let report = audited(&world);
+    let (restarting, cut_off) = (row_of(&report, "restarting"), row_of(&report, "cut-off"));
+    assert_eq!((restarting.vm.outcome, &restarting.restart_command), (VmOutcome::Returns, &None));
+    assert_eq!((cut_off.vm.cause, cut_off.hold()), (Some(Cause::NodeNotReady), Some(Hold::Other)));
+    assert_eq!(cut_off.restart_command, None);
+    let c = report.summary.counts;
+    assert_eq!((c.stale, c.blocked_stale, c.blocked_otherwise), (2, 0, 1));
+}
+
+#[test]
 fn what_an_eviction_shuts_down_is_told_with_what_comes_after() {
     let off = |name: &str| vmi(name).if_possible().not_migratable(DISK);
     let alone = node("node-0");

@@ -14,7 +14,7 @@ pub struct AuditRow {
     pub vm: VmRow,
     /// True while its launcher is older than KubeVirt: a migration or a restart renews it.
     pub outdated_launcher: bool,
-    /// The command that restarts it, where a restart lets it leave its node on the next drain.
+    /// The command that restarts it, where it would block and a restart is what lets it leave its node.
     pub restart_command: Option<String>,
     /// What KubeVirt's next update of itself does to it as it is: null where its strategy is unknown.
     pub update: Option<UpdateEffect>,
@@ -67,7 +67,7 @@ impl AuditRow {
         }
         let held = vm.cause == Some(Cause::VmNotMigratable) && vm.strategy_fresh == Some(Strategy::LiveMigrate);
         Some(match vm.strategy_source {
-            _ if vm.restart_helps == Some(true) => Hold::Stale,
+            _ if self.restart_command.is_some() => Hold::Stale,
             Some("template") if held => Hold::Template,
             Some("cluster") if held => Hold::Cluster,
             _ => Hold::Other,
@@ -154,7 +154,7 @@ impl AuditCounts {
             Some(Hold::Other) => self.blocked_otherwise += 1,
             None => {}
         }
-        self.stale += usize::from(row.restart_command.is_some());
+        self.stale += usize::from(row.vm.restart_helps == Some(true));
         self.unclear += usize::from(row.is_unclear());
         self.outdated += usize::from(row.outdated_launcher);
         self.shut_down_by_update += usize::from(row.update.is_some_and(UpdateEffect::is_shutdown));

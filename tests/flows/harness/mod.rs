@@ -15,7 +15,7 @@ mod venue;
 
 use std::time::Duration;
 
-pub use self::auditing::{audit, vms as audited};
+pub use self::auditing::{Audit, audit, vms as audited};
 pub use self::cancelling::{Cancel, cancel};
 pub use self::flow::{Flow, drain};
 pub use self::outcome::Outcome;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::digest::Digest;
-use crate::harness::{Cancel, Flow, Outcome, Real, Restart, Venue, cancel, path, restart_stale, secs};
+use crate::harness::{Audit, Cancel, Flow, Outcome, Real, Restart, Venue, audit, cancel, path, restart_stale, secs};
 
 /// Label of the nodes of a stage, and what selects them in all that plays on it.
 const STAGE: &str = "lab/stage";
@@ -297,6 +297,11 @@ impl Stage {
     /// `restart-stale` of its VMs.
     pub fn restart_stale(&self) -> Restart {
         restart_stale(self.venue.clone()).namespace(self.ns())
+    }
+
+    /// `audit` of its namespace.
+    pub fn audit(&self) -> Audit {
+        audit(self.venue.clone()).namespace(self.ns())
     }
 
     /// Runs a drain, and keeps what came of it for the comparison of clusters.

@@ -28,6 +28,9 @@ pub async fn strategy_switch(s: &Stage) {
     // What virt-api itself says of each eviction, told apart from a budget that recovers.
     let run = s.run(s.drain(0).preview(DryRun::Server)).await;
     run.exits(3).changed_nothing();
+    // An audit says the same, without a drain.
+    let audited = s.audit().run().await;
+    s.keep(&audited);
     for (vm, outcome, cause) in [
         ("db-0", "blocks", "VmNotMigratable"),
         ("gpu-1", "blocks", "VmNotMigratable"),
@@ -36,6 +39,7 @@ pub async fn strategy_switch(s: &Stage) {
         ("ext-1", "waits", "ExternalOwner"),
     ] {
         run.vm_is(vm, outcome, cause);
+        audited.vm_is(vm, outcome, cause);
     }
     assert_eq!(run.launcher_evictions("pinned-1").len(), 1, "{run}");
     let contrary = run.rows("vms").into_iter().find(|r| r.text("/because").contains("the server says"));
