@@ -227,10 +227,10 @@ pub(super) const SUB_COMMANDS: &[SubCommand] = &[
         about: "which VMs would block a drain, restart, stay off or stay down, and which are stale",
         details: "\
 Each running VM is judged as if its node were drained now, with the rules of a
-drain. Nothing is changed, and nothing is asked of the VMs. Without -n it looks
-at all namespaces, whatever the context's namespace is; with -n, rights in that
-namespace are enough (without the right to read nodes and the KubeVirt object,
-what depends on them is unknown).
+drain; nothing is changed. Without -n it looks at all namespaces, whatever the
+context's namespace is. With -n, rights in that namespace are enough: without
+the right to read nodes and the KubeVirt object, what depends on them is said
+to be unknown.
 
 Exit code 0, whatever it finds; with --detailed-exitcode 3 when something would
 block. 6: the VMs cannot be read.

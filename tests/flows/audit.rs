@@ -64,9 +64,10 @@ async fn agrees_with_the_previews(sim: &Sim) -> Outcome {
         let mut expected = by_name(of_preview.filter(|vm| vm.text("/nodeBefore") == node));
         let mut found = by_name(audited(&run).filter(|vm| vm.text("/nodeBefore") == node));
         for rows in [&mut expected, &mut found] {
-            // The preview was told to give the data up, the audit says what that takes.
+            // The preview was given these two, the audit says where they are needed.
             for row in rows.values_mut() {
-                let needs = row.list("/needs").iter().filter(|n| *n != "--delete-emptydir-data").cloned();
+                let given = ["--delete-emptydir-data", "--allow-vm-down"];
+                let needs = row.list("/needs").iter().filter(|n| !given.iter().any(|g| *n == g)).cloned();
                 row["needs"] = needs.collect();
             }
         }
@@ -145,6 +146,51 @@ async fn every_mixture_is_said_as_in_the_previews() {
         let outcomes: BTreeSet<&str> = audited(&run).map(|vm| vm.text("/outcome")).collect();
         assert!(outcomes.len() >= 5, "{outcomes:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_owner_and_every_node_is_said_as_in_the_previews() {
+    let lonely = || Vm::new("alone").eviction_strategy("LiveMigrateIfPossible").non_migratable(DISK);
+    let bound = |name: &str| Vm::new(name).claim("data-0").non_migratable(DISK);
+    let sim = crate::vms::cluster("LiveMigrate")
+        .on("node-0")
+        .volume("tenant-a", "data-0", "ReadWriteOnce", Some("node-0"))
+        .vm("tenant-a", bound("bound-stale"))
+        .vm("tenant-a", bound("bound-loose").eviction_strategy("LiveMigrateIfPossible"))
+        .vm("tenant-a", Vm::new("attached"))
+        .hotplug("tenant-a", "attached", "hp-1")
+        .vmi("tenant-a", lonely())
+        .vmi_replica_set("tenant-a", "set", 2, Vm::new("set").non_migratable(DISK))
+        .vm("tenant-a", Vm::new("budget").eviction_strategy("None").label("app", "budget"))
+        .pdb("tenant-a", "keep", "budget", json!({"minAvailable": 1}))
+        .on("node-1")
+        .vm("tenant-b", Vm::new("on-a-cordoned-node"))
+        .on("node-2")
+        .vm("tenant-b", Vm::new("cut-off").non_migratable(DISK))
+        .vm("tenant-b", Vm::new("cut-off-too"))
+        .eviction_strategy("LiveMigrateIfPossible")
+        .done();
+    let run = agrees_with_the_previews(&sim).await;
+    for (vm, outcome, cause) in [
+        ("bound-stale", "blocks", "VmNotMigratable"),
+        ("bound-loose", "down-until-node", "BoundToNode"),
+        ("attached", "migrates", ""),
+        ("alone", "stays-off", "StaysOff"),
+        ("budget", "blocks", "BudgetNever"),
+    ] {
+        run.vm_is(vm, outcome, cause);
+    }
+    sim.update("Node", "", "node-1", |node| node["spec"]["unschedulable"] = true.into());
+    sim.update("Node", "", "node-2", |node| {
+        node.set_condition(json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}));
+    });
+    let run = agrees_with_the_previews(&sim).await;
+    run.vm_is("attached", "blocks", "NoMigrationTarget");
+    let row = run.vm_is("cut-off", "blocks", "NodeNotReady");
+    assert_eq!(row["restartCommand"], Value::Null, "a restart would hang");
+    let cordoned: Vec<(&str, bool)> =
+        run.document.list("/nodes").iter().map(|n| (n.text("/name"), n.flag("/cordonedNow"))).collect();
+    assert_eq!(cordoned, [("node-0", false), ("node-1", true), ("node-2", false)]);
 }
 
 #[tokio::test(start_paused = true)]
