@@ -90,7 +90,9 @@ async fn look(connection: &Connection, scope: &Scope, session: &mut Session) -> 
         started_at: session.clock.started_at(),
     });
     let mut cr_is_told = false;
-    for unread in &unread {
+    // Without KubeVirt there is nothing to look at, whatever could not be read.
+    let matters = index.kubevirt_installed;
+    for unread in unread.iter().filter(|_| matters) {
         tell_unread(unread, &mut index, session)?;
         cr_is_told |= unread.part == Part::Objects(Watched::KubeVirts);
     }
