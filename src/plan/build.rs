@@ -48,7 +48,7 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
     if let Some(NodeReady::No { reason, .. }) = facts.map(|f| &f.ready) {
         warnings.push(format!("{node} is not ready ({reason}): pods on it may never confirm that they stopped"));
     }
-    warnings.extend(too_short(index, &vms, options));
+    warnings.extend(too_short(index, &vms, &pods, options));
     for vm in &vms {
         warnings.extend(vm.notes.iter().map(|note| format!("{}: {note}", vm.vmi)));
         if vm.action == VmAction::AwaitOwner {
@@ -105,12 +105,13 @@ fn keys_on(index: &Index, node: &str, classified: &[(&PodFacts, Classified)]) ->
     by_launcher.chain(by_name).collect()
 }
 
-/// Compares the least time that the node needs with `--timeout`.
+/// Compares the time that the node may need with `--timeout`: one value fits all that is too slow.
 pub(super) fn too_short<'a>(
     index: &Index,
     vms: impl IntoIterator<Item = &'a VmItem>,
+    pods: &[PodItem],
     options: &PlanOptions,
-) -> Option<String> {
+) -> Vec<String> {
     let vms: Vec<&VmItem> = vms.into_iter().collect();
     let stops = |vm: &&&VmItem| matches!(vm.action, VmAction::ShutDown | VmAction::Restart | VmAction::AwaitGone);
     let slowest = vms.iter().filter(stops).max_by_key(|vm| vm.grace);
@@ -123,18 +124,30 @@ pub(super) fn too_short<'a>(
     let rounds = u32::try_from(migrations).unwrap_or(u32::MAX).div_ceil(slots);
     let queue = SHORTEST_MIGRATION.saturating_mul(rounds);
     let least = grace.max(queue);
-    if least < options.timeout {
-        return None;
-    }
-    let minutes = (least + TIMEOUT_MARGIN).as_secs().div_ceil(60);
-    let why = match slowest.filter(|_| grace >= queue) {
-        Some(vm) => format!("{} may take {} to shut down", vm.vmi, spoken(grace)),
-        None if migrations == 1 => format!("1 VM migrates, which takes {} or more", spoken(queue)),
-        None => format!("{migrations} VMs migrate, {slots} at a time, which takes {} or more", spoken(queue)),
+    let evicted = |pod: &&PodItem| matches!(pod.action, PodAction::Evict | PodAction::Delete);
+    let slow: Vec<&PodItem> = pods.iter().filter(evicted).filter(|pod| pod.grace > options.timeout).collect();
+    let longest = slow.iter().map(|pod| pod.grace).max().unwrap_or_default();
+
+    let minutes = (least.max(longest) + TIMEOUT_MARGIN).as_secs().div_ceil(60);
+    let say = |why: String, so: &str| {
+        format!("{why}, and --timeout is {}{so}: --timeout={minutes}m fits", spoken(options.timeout))
     };
-    let unsent = slowest.is_some_and(|vm| grace > options.timeout && vm.action != VmAction::AwaitGone);
-    let so = if unsent { ", so it is not begun" } else { "" };
-    Some(format!("{why}, and --timeout is {}{so}: --timeout={minutes}m fits", spoken(options.timeout)))
+    let mut said = Vec::new();
+    if least >= options.timeout {
+        let why = match slowest.filter(|_| grace >= queue) {
+            Some(vm) => format!("{} may take {} to shut down", vm.vmi, spoken(grace)),
+            None if migrations == 1 => format!("1 VM migrates, which takes {} or more", spoken(queue)),
+            None => format!("{migrations} VMs migrate, {slots} at a time, which takes {} or more", spoken(queue)),
+        };
+        let unsent = slowest.is_some_and(|vm| grace > options.timeout && vm.action != VmAction::AwaitGone);
+        said.push(say(why, if unsent { ", so it is not begun" } else { "" }));
+    }
+    match slow.as_slice() {
+        [] => {}
+        [pod] => said.push(say(format!("pod {} may take {} to stop", pod.pod, spoken(longest)), "")),
+        several => said.push(say(format!("{} pods may take up to {} to stop", several.len(), spoken(longest)), "")),
+    }
+    said
 }
 
 pub(super) fn warnings(index: &Index, plans: &[NodePlan]) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::{NodePlan, PodAction, PodItem, VmAction, VmItem};
 use std::collections::BTreeMap;
 
 use crate::answer::{EvictionAnswer, RestartAnswer};
-use crate::facts::{BudgetFacts, Index, Key};
+use crate::facts::{BudgetFacts, Index, Key, KubeVirtState};
 use crate::forecast::vm::in_motion;
 use crate::forecast::words;
 use crate::outcome::{Cause, PodOutcome, VmOutcome};
@@ -127,6 +127,15 @@ pub fn silence(answer: &EvictionAnswer) -> Option<String> {
         |bound| format!("a drain asks again for {}m, then they block", bound.as_secs() / 60),
     );
     silent.then(|| format!("{}; {then}", answer.describe()))
+}
+
+/// The same for a launcher whose eviction passed by a webhook that does not answer: from KubeVirt 1.3 on the webhook itself
+/// refuses a VMI that is not marked, so that KubeVirt's budget (up to 1.5) has nothing to say of it.
+pub fn passed_by(item: &VmItem, answer: &EvictionAnswer, index: &Index) -> Option<String> {
+    let KubeVirtState::One(cr) = index.kubevirt() else { return None };
+    let vmi = index.vmi(&item.vmi).filter(|v| v.marked.is_none() && !in_motion(index, v));
+    (vmi.is_some() && cr.at_least(1, 3) && is_own_budget(item, answer, index))
+        .then(|| "evictions pass by KubeVirt's webhook (is virt-api up?); a drain would block".to_owned())
 }
 
 /// The same for a restart.

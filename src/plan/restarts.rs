@@ -21,7 +21,7 @@ pub fn restarts(index: &Index, scope: &Scope, options: &PlanOptions, now: Timest
     }
     let plans: Vec<NodePlan> = nodes.into_iter().map(|(node, vms)| node_plan(index, node, vms, options)).collect();
     let mut all = warnings(index, &plans);
-    all.extend(too_short(index, plans.iter().flat_map(|plan| &plan.vms), options));
+    all.extend(too_short(index, plans.iter().flat_map(|plan| &plan.vms), &[], options));
     Plan { nodes: plans, warnings: all, nowhere_to_go: false, closed_nodes: String::new() }
 }
 

@@ -74,6 +74,9 @@ pub(super) async fn probe(requests: &Requests, plan: &mut Plan, index: &Index, a
     while let Some((n, i, vm, answer)) = answers.next().await {
         let node = &mut plan.nodes[n];
         let silence = match &answer {
+            Answer::Eviction(answer) if vm => {
+                probed::silence(answer).or_else(|| probed::passed_by(&node.vms[i], answer, index))
+            }
             Answer::Eviction(answer) => probed::silence(answer),
             Answer::Restart(answer) => probed::restart_silence(answer),
         };

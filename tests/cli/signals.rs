@@ -172,6 +172,7 @@ fn what_an_interrupt_says() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 1 pod is evicted
+    Warning: pod shop/slow-POD may take 50m to stop, and --timeout is 30m: --timeout=55m fits
     [time] pod shop/slow-POD is stopping and may take 50m
     Warning: interrupted (Ctrl-C): nothing new is evicted or restarted
 

@@ -246,6 +246,7 @@ fn a_timeout_ends_the_command_soon_after() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 1s
     [time] plan for node-0: 1 pod is evicted
+    Warning: pod shop/slow-POD may take 50m to stop, and --timeout is 1s: --timeout=55m fits
     [time] pod shop/slow-POD is stopping and may take 50m
     Warning: node-0: its timeout of 1s is over; nothing new is evicted or restarted
 

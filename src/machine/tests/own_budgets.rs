@@ -130,6 +130,6 @@ fn a_refusal_that_passes_says_when_it_is_asked_again() {
     let next = next.expect("it says so");
     assert!(next > 0 && next <= 1000, "{next}");
     rig.advance(Duration::from_millis(next));
-    let reads = rig.sent.iter().filter(|(_, k)| matches!(k, EffectKind::ReadVmi { .. }));
-    assert_eq!(reads.last().map(|(at, _)| *at), Some(Duration::from_millis(next)), "as it said");
+    let mut reads = rig.sent.iter().filter(|(_, k)| matches!(k, EffectKind::ReadVmi { .. }));
+    assert_eq!(reads.next_back().map(|(at, _)| *at), Some(Duration::from_millis(next)), "as it said");
 }

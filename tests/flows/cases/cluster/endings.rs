@@ -30,7 +30,7 @@ async fn c33_grace_period_of_an_hour() {
     let sim = windows();
     let run = drain(&sim, "node-0").timeout(300).run().await;
     let warning = "tenant-a/win-1 may take 1h to shut down, and --timeout is 5m, so it is not begun";
-    run.exits(124).says(warning).says("--timeout=65m fits");
+    run.exits(124).says(warning).says("may take 1h to stop, and --timeout is 5m: --timeout=65m fits");
     let row = run.vm_is("win-1", "pending", "GraceTooLong");
     assert_eq!(row.text("/because"), "its guest may take 1h to stop, longer than the time left; nothing was sent");
     assert!(run.launcher_evictions("win-1").is_empty(), "{run}");
@@ -46,6 +46,8 @@ async fn c33_grace_period_of_an_hour() {
     let run = drain(&sim, "node-0").timeout(3900).run().await;
     run.exits(0);
     run.vm_is("win-1", "returns", "");
+    assert!(!run.stderr.contains("--timeout"), "{run}");
+    run.says("VM tenant-a/win-1: shutting down (grace 1h)");
     assert!(run.elapsed > secs(2400), "{:?}", run.elapsed);
     for r in run.evictions("") {
         assert!(!r.body.as_ref().unwrap().has("/deleteOptions/gracePeriodSeconds"), "{run}");

@@ -132,4 +132,14 @@ async fn a_preview_says_what_the_server_could_not_confirm() {
         assert!(words.contains(&warning), "{run}");
         assert_eq!(run.launcher_evictions("web-1").len(), 1, "{run}");
     }
+    // Where evictions pass by a dead webhook, the budget's words give it away, but for releases whose budget always answers.
+    for profile in Profile::ALL.into_iter().filter(|p| p.fails_open()) {
+        println!("{profile:?}");
+        for (state, told) in [(VirtApi::NoEndpoints, profile.refuses_when_it_marks()), (VirtApi::Up, false)] {
+            let run = drain(&guarded(profile, state), "node-0").preview(DryRun::Server).run().await;
+            run.exits(0).changed_nothing();
+            run.vm_is("web-1", "migrates", "");
+            assert_eq!(run.stdout.contains("(is virt-api up?)"), told, "{state:?}\n{run}");
+        }
+    }
 }
