@@ -43,6 +43,8 @@ pub trait Json {
     fn is_true(&self, kind: &str) -> bool;
     /// Adds or replaces a condition by its type.
     fn set_condition(&mut self, condition: Value);
+    /// Takes the condition of that type away.
+    fn cut_condition(&mut self, kind: &str);
 }
 
 fn escape(key: &str) -> String {
@@ -149,6 +151,12 @@ impl Json for Value {
                     && old.text("/reason") == condition.text("/reason") => {}
             Some(old) => *old = condition,
             None => list.push(condition),
+        }
+    }
+
+    fn cut_condition(&mut self, kind: &str) {
+        if let Some(list) = self.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+            list.retain(|c| c.text("/type") != kind);
         }
     }
 }

@@ -10,6 +10,7 @@ pub enum Kind {
     Event,
     PersistentVolume,
     PersistentVolumeClaim,
+    ResourceQuota,
     Service,
     ConfigMap,
     ReplicaSet,
@@ -20,12 +21,14 @@ pub enum Kind {
     Pdb,
     StorageClass,
     VolumeAttachment,
+    ApiService,
     Vm,
     Vmi,
     Vmim,
     Vmirs,
     KubeVirt,
     Cdi,
+    DataVolume,
 }
 
 /// What the API says about a resource.
@@ -64,6 +67,7 @@ table! {
     Event "" "v1" "events" "event" "Event" true ["ev"];
     PersistentVolume "" "v1" "persistentvolumes" "persistentvolume" "PersistentVolume" false ["pv"];
     PersistentVolumeClaim "" "v1" "persistentvolumeclaims" "persistentvolumeclaim" "PersistentVolumeClaim" true ["pvc"];
+    ResourceQuota "" "v1" "resourcequotas" "resourcequota" "ResourceQuota" true ["quota"];
     Service "" "v1" "services" "service" "Service" true ["svc"];
     ConfigMap "" "v1" "configmaps" "configmap" "ConfigMap" true ["cm"];
     ReplicaSet "apps" "v1" "replicasets" "replicaset" "ReplicaSet" true ["rs"];
@@ -74,12 +78,14 @@ table! {
     Pdb "policy" "v1" "poddisruptionbudgets" "poddisruptionbudget" "PodDisruptionBudget" true ["pdb"];
     StorageClass "storage.k8s.io" "v1" "storageclasses" "storageclass" "StorageClass" false ["sc"];
     VolumeAttachment "storage.k8s.io" "v1" "volumeattachments" "volumeattachment" "VolumeAttachment" false [];
+    ApiService "apiregistration.k8s.io" "v1" "apiservices" "apiservice" "APIService" false [];
     Vm "kubevirt.io" "v1" "virtualmachines" "virtualmachine" "VirtualMachine" true ["vm", "vms"];
     Vmi "kubevirt.io" "v1" "virtualmachineinstances" "virtualmachineinstance" "VirtualMachineInstance" true ["vmi", "vmis"];
     Vmim "kubevirt.io" "v1" "virtualmachineinstancemigrations" "virtualmachineinstancemigration" "VirtualMachineInstanceMigration" true ["vmim", "vmims"];
     Vmirs "kubevirt.io" "v1" "virtualmachineinstancereplicasets" "virtualmachineinstancereplicaset" "VirtualMachineInstanceReplicaSet" true ["vmirs", "vmirss"];
     KubeVirt "kubevirt.io" "v1" "kubevirts" "kubevirt" "KubeVirt" true ["kv", "kvs"];
     Cdi "cdi.kubevirt.io" "v1beta1" "cdis" "cdi" "CDI" false ["cdi"];
+    DataVolume "cdi.kubevirt.io" "v1beta1" "datavolumes" "datavolume" "DataVolume" true ["dv", "dvs"];
 }
 
 impl Kind {

@@ -7,13 +7,21 @@ use serde_json::{Value, json};
 use crate::controllers::vmi::set_phase;
 use crate::json::Json;
 
-/// Why a migration with `lab/migration: fail` fails.
-pub(crate) const TOO_LONG: &str = "Live migration is not completed after 150 seconds and has been aborted";
+/// Why a migration with `lab/migration: fail` fails, unless `lab/migration-error` says otherwise.
+const TOO_LONG: &str = "Live migration is not completed after 150 seconds and has been aborted";
 /// Why one fails whose target has gone.
 pub(crate) const TARGET_DOWN: &str = "Target pod is down";
 
 /// Seconds after a node's last heartbeat at which virt-controller takes it to be without virt-handler.
 pub(crate) const SILENCE: i64 = 300;
+
+/// Why the migrations of a VMI with `lab/migration: fail` fail.
+pub(crate) fn failure(vmi: &Value) -> &str {
+    match vmi.annotation("lab/migration-error") {
+        "" => TOO_LONG,
+        why => why,
+    }
+}
 
 /// Reads `1.5s`, `300ms`, `2m`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {

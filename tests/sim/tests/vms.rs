@@ -373,3 +373,74 @@ async fn evicting_both_virt_api_pods_takes_the_guard_away() {
     sleep(1.0).await;
     assert_eq!(evict_vm(&sim, "db").await.status, 429, "back with its successors");
 }
+
+/// Reasons and texts of the events about an object of that name.
+fn told(sim: &Sim, about: &str) -> Vec<String> {
+    let events = sim.list("Event").into_iter().filter(|e| e.text("/involvedObject/name").starts_with(about));
+    events.map(|e| format!("{}: {}", e.text("/reason"), e.text("/message"))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_refuses_a_migrations_target_until_it_is_raised() {
+    let sim = world(Profile::V1_7).vm(NS, Vm::new("web-1")).quota(NS, "small", 1).done();
+    assert_eq!(evict_vm(&sim, "web-1").await.status, 429);
+    sleep(20.0).await;
+    let migration = migrations(&sim, "web-1").remove(0);
+    let rejected = "migrationRejectedByResourceQuota";
+    assert_eq!(
+        (migration.text("/status/phase"), migration.is_true(rejected)),
+        ("Pending", true),
+        "it takes no place: {migration:#}"
+    );
+    assert_eq!(launchers(&sim, NS, "web-1").len(), 1);
+    let told = told(&sim, "web-1");
+    assert!(
+        told.iter().any(|t| t.starts_with("FailedCreate: Error creating pod: pods \"virt-launcher-web-1-")
+            && t.ends_with("is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1")),
+        "{told:#?}"
+    );
+    sim.update("ResourceQuota", NS, "small", |q| q.put("/spec/hard/pods", "2"));
+    sleep(20.0).await;
+    let migration = migrations(&sim, "web-1").remove(0);
+    assert_eq!(migration.text("/status/phase"), "Succeeded");
+    assert!(migration.condition(rejected).is_none(), "{migration:#}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_refuses_a_launcher_and_a_pod_of_a_replica_set() {
+    let sim = world(Profile::V1_7).deployment(NS, "web", 2).quota(NS, "small", 2).vm(NS, Vm::new("db-0")).done();
+    let waits = vmi(&sim, "db-0");
+    assert_eq!(waits.text("/status/phase"), "Pending");
+    let condition = waits.condition("Synchronized").expect("what went wrong");
+    assert_eq!((condition.text("/status"), condition.text("/reason")), ("False", "FailedCreate"));
+    assert!(condition.text("/message").contains("exceeded quota: small"), "{condition}");
+    // One more of the deployment is refused, too.
+    sim.update("Deployment", NS, "web", |d| d.put("/spec/replicas", 3));
+    sleep(10.0).await;
+    assert_eq!(sim.list("Pod").len(), 2);
+    assert!(told(&sim, "web-").iter().any(|t| t.contains("exceeded quota: small")), "{:#?}", told(&sim, "web-"));
+    sim.update("ResourceQuota", NS, "small", |q| q.put("/spec/hard/pods", "4"));
+    sleep(10.0).await;
+    assert_eq!((sim.list("Pod").len(), vmi(&sim, "db-0").text("/status/phase")), (4, "Running"));
+    assert!(vmi(&sim, "db-0").condition("Synchronized").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_dies_fails_its_migration_without_a_reason_in_its_status() {
+    let sim = world(Profile::V1_7).vm(NS, Vm::new("web-1").migration("dies")).done();
+    evict_vm(&sim, "web-1").await;
+    sleep(5.0).await;
+    let failed =
+        migrations(&sim, "web-1").into_iter().find(|m| m.text("/status/phase") == "Failed").expect("one failed");
+    assert!(!failed.has("/status/migrationState/failureReason"), "it was not handed over: {failed:#}");
+    let name = failed.name().to_owned();
+    assert!(
+        told(&sim, &name).iter().any(|t| t.contains("target pod shutdown during migration")),
+        "{:#?}",
+        told(&sim, &name)
+    );
+    sleep(120.0).await;
+    let dead = sim.list("Pod").iter().filter(|p| p.text("/status/phase") == "Failed").count();
+    assert!(dead >= 3, "they pile up: {dead}");
+    assert_eq!(vmi(&sim, "web-1").text("/status/nodeName"), "node-0");
+}

@@ -41,15 +41,18 @@ pub(crate) fn fill(cluster: &mut Cluster, kind: Kind, value: &mut Value) {
         | Kind::Event
         | Kind::PersistentVolume
         | Kind::PersistentVolumeClaim
+        | Kind::ResourceQuota
         | Kind::Service
         | Kind::ConfigMap
         | Kind::DaemonSet
         | Kind::Job
         | Kind::StorageClass
         | Kind::VolumeAttachment
+        | Kind::ApiService
         | Kind::Vmirs
         | Kind::KubeVirt
-        | Kind::Cdi => {}
+        | Kind::Cdi
+        | Kind::DataVolume => {}
     }
 }
 

@@ -102,6 +102,12 @@ fn shut_guest(cluster: &mut Cluster, key: &Key, cut_short: bool) {
 }
 
 fn run(cluster: &mut Cluster, key: &Key) {
+    let Some(pod) = cluster.store.get(key) else { return };
+    let target = !pod.label("kubevirt.io/migrationJobUID").is_empty();
+    if target && owner_vmi(cluster, &pod).is_some_and(|v| v.annotation("lab/migration") == "dies") {
+        cluster.update(key, |p| p.put("/status/phase", "Failed"));
+        return;
+    }
     let (now, ip) = (cluster.now(), cluster.new_ip());
     cluster.update(key, |p| machine::pod_runs(p, &now, &ip));
 }

@@ -1,13 +1,14 @@
 //! Live migrations: queue and limits, target pod, hand-over, the copy itself, success, failure and abort.
-//! Annotations on the VMI: `lab/migration: hang` (never ends) or `fail` (fails after the copy time); `lab/migrate` (how long the copy takes).
+//! Annotations on the VMI: `lab/migration: hang` (never ends) or `fail` (fails after the copy time, for the reason in `lab/migration-error`)
+//! or `dies` (its target pod fails at once); `lab/migrate` (how long the copy takes).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::launcher;
 use super::vmi::{is_final as vmi_is_final, launchers, pod_is_final, set_phase};
+use super::{launcher, quota};
 use crate::cluster::Cluster;
 use crate::json::Json;
 use crate::kinds::{Key, Kind};
@@ -15,6 +16,9 @@ use crate::machine::{self, duration};
 
 /// How many finished migrations of one VMI are kept.
 const KEPT: usize = 5;
+
+/// The condition of a migration whose target pod a quota does not admit.
+const REJECTED: &str = "migrationRejectedByResourceQuota";
 
 const SHUTDOWN: &str = "Migration failed vmi shutdown during migration.";
 
@@ -138,6 +142,20 @@ fn pending(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
         return;
     }
     let pod = launcher::pod(cluster, vmi, Some(m));
+    if let Some(text) = quota::refusal(cluster, &pod) {
+        let event = format!("Error creating pod: {text}");
+        cluster.event(vmi, "virtualmachine-controller", "Warning", "FailedCreate", &event);
+        let now = cluster.now();
+        let known = m.condition(REJECTED).is_some();
+        cluster.update(key, |m| {
+            if !known {
+                m.set_condition(
+                    json!({"type": REJECTED, "status": "True", "lastProbeTime": now, "lastTransitionTime": null}),
+                );
+            }
+        });
+        return quota::retry(cluster, key);
+    }
     let pod = cluster.create(Kind::Pod, pod);
     let text = format!("Created migration target pod {}", pod.name());
     cluster.event(m, "virtualmachine-controller", "Normal", "SuccessfulCreate", &text);
@@ -145,6 +163,9 @@ fn pending(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
 }
 
 fn scheduling(cluster: &mut Cluster, key: &Key, m: &Value, vmi: &Value) {
+    if m.condition(REJECTED).is_some() {
+        cluster.update(key, |m| m.cut_condition(REJECTED));
+    }
     let Some(pod) = target_of(cluster, m).filter(|p| !p.deleting()) else { return };
     if pod.text("/status/phase") == "Running" {
         return go(cluster, key, "Scheduled");
@@ -212,7 +233,9 @@ fn copy(cluster: &mut Cluster, key: &Key, m: &Value) {
             let Some(vmi) = running_vmi(c, &key, &uid) else { return };
             if how == "fail" {
                 let now = c.now();
-                c.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| machine::copy_ends(v, machine::TOO_LONG, &now));
+                c.update(&Key::new(Kind::Vmi, &key.ns, vmi.name()), |v| {
+                    machine::copy_ends(v, machine::failure(&vmi), &now);
+                });
             } else {
                 succeed(c, &key, &vmi);
             }

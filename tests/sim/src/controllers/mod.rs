@@ -10,6 +10,7 @@ mod kubelet;
 mod launcher;
 pub(crate) mod migration;
 mod node;
+mod quota;
 mod scheduler;
 pub(crate) mod vm;
 pub(crate) mod vmi;
@@ -46,6 +47,7 @@ pub(crate) fn reconcile(cluster: &mut Cluster, key: &Key) {
                 }
             }
         }
+        Kind::ResourceQuota => quota::changed(cluster, key),
         Kind::Vmim if cluster.opts.virt_controller => migration::sync(cluster, key),
         Kind::Vmirs if cluster.opts.virt_controller => vmi::replica_set(cluster, key),
         Kind::Vm
@@ -59,8 +61,10 @@ pub(crate) fn reconcile(cluster: &mut Cluster, key: &Key) {
         | Kind::Job
         | Kind::StorageClass
         | Kind::VolumeAttachment
+        | Kind::ApiService
         | Kind::KubeVirt
-        | Kind::Cdi => {}
+        | Kind::Cdi
+        | Kind::DataVolume => {}
     }
 }
 

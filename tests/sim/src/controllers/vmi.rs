@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::launcher;
+use super::{launcher, quota};
 use crate::cluster::Cluster;
 use crate::json::{Json, controlled_by};
 use crate::kinds::{Key, Kind};
@@ -88,7 +88,13 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
         }
         ("Pending", None) => {
             let pod = launcher::pod(cluster, &vmi, None);
+            if let Some(text) = quota::refusal(cluster, &pod) {
+                return refused(cluster, key, &vmi, &text, &now);
+            }
             let pod = cluster.create(Kind::Pod, pod);
+            if vmi.condition("Synchronized").is_some() {
+                cluster.update(key, |v| v.cut_condition("Synchronized"));
+            }
             let text = format!("Created virtual machine pod {}", pod.name());
             cluster.event(&vmi, "virtualmachine-controller", "Normal", "SuccessfulCreate", &text);
         }
@@ -102,6 +108,16 @@ pub(crate) fn sync(cluster: &mut Cluster, key: &Key) {
         _ => lose(cluster, key, &vmi, &pods, &now),
     }
     follow_pods(cluster, key, &now);
+}
+
+/// A quota does not admit the launcher.
+fn refused(cluster: &mut Cluster, key: &Key, vmi: &Value, text: &str, now: &str) {
+    cluster.event(vmi, "virtualmachine-controller", "Warning", "FailedCreate", &format!("Error creating pod: {text}"));
+    cluster.update(key, |v| {
+        v.set_condition(json!({"type": "Synchronized", "status": "False", "reason": "FailedCreate",
+            "message": format!("failed to create virtual machine pod: {text}"), "lastProbeTime": null, "lastTransitionTime": now}));
+    });
+    quota::retry(cluster, key);
 }
 
 /// A guest whose launcher object has gone before virt-handler said how it ended has failed.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::quota;
 use super::scheduler::selected;
 use crate::cluster::Cluster;
 use crate::json::{Json, controlled_by};
@@ -61,7 +62,14 @@ pub(super) fn replica_set(cluster: &mut Cluster, key: &Key) {
     let mut active: Vec<&Arc<Value>> = pods.iter().filter(|p| is_active(p)).collect();
     let wanted = usize::try_from(set.int("/spec/replicas").unwrap_or(1)).unwrap_or(0);
     for _ in active.len()..wanted {
-        cluster.create(Kind::Pod, make(&set, None));
+        let pod = make(&set, None);
+        if let Some(text) = quota::refusal(cluster, &pod) {
+            let text = format!("Error creating: {text}");
+            cluster.event(&set, "replicaset-controller", "Warning", "FailedCreate", &text);
+            quota::retry(cluster, key);
+            break;
+        }
+        cluster.create(Kind::Pod, pod);
     }
     // Surplus pods go, those that are not ready first.
     active.sort_by_key(|p| p.is_true("Ready"));

@@ -245,7 +245,7 @@ pub(super) fn writes(view: &View, id: &Id, step: Step, options: &Options, now: T
         }
         Step::Handover => machine::copy_starts(&mut new, &now),
         Step::Copied if old.annotation("lab/migration") == "fail" => {
-            machine::copy_ends(&mut new, machine::TOO_LONG, &now);
+            machine::copy_ends(&mut new, machine::failure(old), &now);
         }
         Step::Copied => machine::guest_moves(&mut new, &now),
         Step::Abort => machine::copy_is_aborted(&mut new, &now),

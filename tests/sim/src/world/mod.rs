@@ -206,6 +206,19 @@ impl World {
         self
     }
 
+    /// A VM that a pool made: owned by it, with its template. The pool itself is not played.
+    #[must_use]
+    pub fn pool_vm(self, ns: &str, pool: &str, vm: Vm) -> Self {
+        let mut object = vm.object(ns);
+        let owner = json!({"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool", "name": pool,
+            "uid": format!("uid-of-{pool}"), "controller": true, "blockOwnerDeletion": true});
+        object.put("/metadata/ownerReferences", json!([owner]));
+        self.in_namespace(ns, |c| {
+            c.create(Kind::Vm, object);
+        });
+        self
+    }
+
     /// A VMI without a VM.
     #[must_use]
     pub fn vmi(self, ns: &str, vm: Vm) -> Self {
@@ -246,6 +259,12 @@ impl World {
                 "spec": {"accessModes": [mode], "volumeName": pv, "storageClassName": "lab", "resources": {"requests": {"storage": "10Gi"}}},
                 "status": {"phase": "Bound"}}),
         )
+    }
+
+    /// A quota: no more pods than that may be made in the namespace.
+    #[must_use]
+    pub fn quota(self, ns: &str, name: &str, pods: usize) -> Self {
+        self.object(json!({"kind": "ResourceQuota", "metadata": {"name": name, "namespace": ns}, "spec": {"hard": {"pods": pods.to_string()}}}))
     }
 
     /// KubeVirt's own pods, with a budget over virt-api. From here on virt-api answers only while one of its pods is ready.

@@ -48,10 +48,16 @@ impl Vm {
         self.annotation("lab/nonmigratable", reason)
     }
 
-    /// How its migrations go: `hang` or `fail`.
+    /// How its migrations go: `hang`, `fail` or `dies` (the target pod, at once).
     #[must_use]
     pub fn migration(self, how: &str) -> Self {
         self.annotation("lab/migration", how)
+    }
+
+    /// Its migrations fail after the copy, for this reason.
+    #[must_use]
+    pub fn migration_fails(self, why: &str) -> Self {
+        self.migration("fail").annotation("lab/migration-error", why)
     }
 
     /// The guest ignores its shutdown: takes the whole grace and ends Failed.
