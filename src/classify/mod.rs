@@ -186,6 +186,7 @@ fn plain(pod: &PodFacts, index: &Index, options: &PlanOptions, now: Timestamp) -
         .into_iter()
         .chain(rules::local_storage(pod, options).filter(|_| !launcher))
         .chain(rules::unmanaged(pod, options))
+        .chain(rules::transfer(pod, index))
         .chain(rules::may_come_back(pod).filter(|_| !orphaned))
         .collect();
     Classified::new(Role::Evictable, findings)

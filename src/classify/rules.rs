@@ -71,6 +71,14 @@ pub(super) fn unmanaged(pod: &PodFacts, options: &PlanOptions) -> Option<Finding
     })
 }
 
+/// A transfer does not go on where another pod begins it again.
+pub(super) fn transfer(pod: &PodFacts, index: &Index) -> Option<Finding> {
+    let claim = pod.fills().filter(|_| !pod.phase.is_finished())?;
+    let at = index.transfers.get(&claim).map(|progress| format!(" (at {progress})")).unwrap_or_default();
+    let text = format!("it fills claim {}{at}: the transfer starts anew on another node", claim.name);
+    Some(Finding::warns(Cause::TransferRestarts, text))
+}
+
 /// The scheduler may place the successor of a pod that tolerates the cordon on the same node again.
 pub(super) fn may_come_back(pod: &PodFacts) -> Option<Finding> {
     (pod.tolerates_cordon && pod.owner.is_some() && !pod.phase.is_finished())

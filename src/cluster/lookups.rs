@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::problem::{ApiProblem, ProblemKind};
 use super::requests::Requests;
-use crate::facts::{ClaimFacts, Key, wire};
+use crate::facts::{ClaimFacts, Key, Strategy, wire};
 
 /// Requests in flight at a time.
 const PARALLEL: usize = 32;
@@ -94,6 +94,44 @@ impl Requests {
         (known, problem)
     }
 
+    /// The evictionStrategy in the templates of these VMI replica sets. What could not be read is missing, with the first
+    /// reason beside it.
+    pub async fn replica_sets(&self, keys: &BTreeSet<Key>) -> (BTreeMap<Key, Option<Strategy>>, Option<ApiProblem>) {
+        type Answer = Result<Option<wire::VirtualMachineInstanceReplicaSet>, ApiProblem>;
+        let answers: Vec<(Key, Answer)> = futures::stream::iter(keys)
+            .map(|key| async move { (key.clone(), self.get(key).await) })
+            .buffer_unordered(PARALLEL)
+            .collect()
+            .await;
+        let mut known = BTreeMap::new();
+        let mut problem = None;
+        for (key, answer) in answers {
+            match answer {
+                Ok(Some(set)) => {
+                    known.insert(key, set.template_strategy());
+                }
+                Ok(None) => {}
+                Err(e) => problem = problem.or(Some(e)),
+            }
+        }
+        (known, problem)
+    }
+
+    /// How far the transfers into these claims are, as CDI writes it (`73.42%`); those that do not say it are left out.
+    pub async fn transfers(&self, claims: &BTreeSet<Key>) -> BTreeMap<Key, String> {
+        futures::stream::iter(claims)
+            .map(|key| async move {
+                let Key { namespace, name } = key;
+                let path = format!("/apis/cdi.kubevirt.io/v1beta1/namespaces/{namespace}/datavolumes/{name}");
+                let progress = self.get_path::<DataVolume>(&path).await.ok()?.status.progress?;
+                progress.starts_with(|c: char| c.is_ascii_digit()).then(|| (key.clone(), progress))
+            })
+            .buffer_unordered(PARALLEL)
+            .filter_map(futures::future::ready)
+            .collect()
+            .await
+    }
+
     /// Namespace of CDI's own pods. The CDI object has none; its upload API is served by a service that lives there.
     pub async fn cdi_namespace(&self) -> Result<Option<String>, ApiProblem> {
         let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.upload.cdi.kubevirt.io";
@@ -103,6 +141,17 @@ impl Requests {
             Err(problem) => Err(problem),
         }
     }
+}
+
+#[derive(Deserialize)]
+struct DataVolume {
+    #[serde(default)]
+    status: DataVolumeStatus,
+}
+
+#[derive(Deserialize, Default)]
+struct DataVolumeStatus {
+    progress: Option<String>,
 }
 
 #[derive(Deserialize)]

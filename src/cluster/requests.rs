@@ -76,6 +76,13 @@ impl Requests {
         Ok(pods.into_iter().map(PodFacts::from).collect())
     }
 
+    /// Pods of a namespace that have not started: no node took them, or their containers do not run yet.
+    pub async fn list_pending_pods(&self, namespace: &str) -> Result<Vec<PodFacts>, ApiProblem> {
+        let params = ListParams::default().fields("status.phase=Pending");
+        let pods = self.pages::<wire::Pod>(Api::namespaced(self.client.clone(), namespace), params).await?;
+        Ok(pods.into_iter().map(PodFacts::from).collect())
+    }
+
     /// One VMI; `None` if there is none of that name.
     pub async fn get_vmi(&self, key: &Key) -> Result<Option<VmiFacts>, ApiProblem> {
         Ok(self.get::<wire::VirtualMachineInstance>(key).await?.map(VmiFacts::from))

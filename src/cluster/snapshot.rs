@@ -9,7 +9,7 @@ use futures::future::join_all;
 use super::problem::{ApiProblem, ProblemKind};
 use super::requests::Requests;
 use super::watches::{Follower, Place, WatchItem, WatchOptions, Watched, Watches, node_followers, vm_followers};
-use crate::facts::{Change, Delta, Index, Key, PodFacts, PodRole, Scope, VmVolumeSource, VmiFacts};
+use crate::facts::{Change, Delta, Index, Key, PodFacts, PodRole, Scope, VmVolumeSource, VmiFacts, VmiOwner};
 
 /// How often a list is tried that fails inside the server or is turned away because it is busy.
 const TRIES: u32 = 3;
@@ -58,6 +58,8 @@ pub enum Part {
     Claims,
     /// Whether some DaemonSets exist.
     DaemonSets,
+    /// Templates of the replica sets that own VMIs: what another VMI of them would get is unknown.
+    ReplicaSets,
     /// Where CDI's own pods are.
     CdiNamespace,
 }
@@ -70,6 +72,7 @@ impl fmt::Display for Part {
             Self::Version => f.write_str("the server's version"),
             Self::Claims => f.write_str("volume claims"),
             Self::DaemonSets => f.write_str("daemon sets"),
+            Self::ReplicaSets => f.write_str("replica sets of VMs"),
             Self::CdiNamespace => f.write_str("the namespace of CDI"),
         }
     }
@@ -81,6 +84,8 @@ pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptio
     let looked_up = |index: &Index| LookedUp {
         claims: claims_of_nodes(index, nodes),
         daemon_sets: pods_of(index, nodes).filter_map(daemon_set).collect(),
+        replica_sets: vmis_on(index, nodes).filter_map(replica_set).collect(),
+        transfers: pods_of(index, nodes).filter_map(PodFacts::fills).collect(),
     };
     taken(requests, followers, true, looked_up).await
 }
@@ -91,14 +96,23 @@ pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptio
 /// A label selector leaves nothing out here (a VMI does not carry the labels of its VM); [`Scope::vmis`] does.
 pub async fn snapshot_of_vms(requests: &Requests, scope: &Scope, options: WatchOptions) -> Snapshot {
     let place = Place { client: &requests.client, namespace: scope.namespace.as_deref(), options };
-    let looked_up = |index: &Index| LookedUp { claims: claims_of_vms(index, scope), daemon_sets: BTreeSet::new() };
+    let looked_up = |index: &Index| LookedUp {
+        claims: claims_of_vms(index, scope),
+        replica_sets: scope.vmis(index).filter_map(replica_set).collect(),
+        ..LookedUp::default()
+    };
     taken(requests, vm_followers(place), false, looked_up).await
 }
 
 /// What is looked up once the lists are there.
+#[derive(Default)]
 struct LookedUp {
     claims: BTreeSet<Key>,
     daemon_sets: BTreeSet<Key>,
+    /// Replica sets that own VMIs.
+    replica_sets: BTreeSet<Key>,
+    /// Claims that pods fill.
+    transfers: BTreeSet<Key>,
 }
 
 /// The first lists go out at once, KubeVirt's as soon as discovery says that it is there: a cluster without it is never
@@ -136,14 +150,25 @@ async fn taken(
     taken.index.infrastructure_namespaces.extend(cdi);
     let kubernetes = taken.or_unread(Part::Version, version);
     let kept = taken.lists(lists);
-    let LookedUp { claims, daemon_sets } = looked_up(&taken.index);
-    let (claims, daemon_sets) = tokio::join!(requests.claims(&claims), requests.daemon_sets(&daemon_sets));
+    let LookedUp { claims, daemon_sets, replica_sets, transfers } = looked_up(&taken.index);
+    let (claims, daemon_sets, replica_sets, transfers) = tokio::join!(
+        requests.claims(&claims),
+        requests.daemon_sets(&daemon_sets),
+        requests.replica_sets(&replica_sets),
+        requests.transfers(&transfers),
+    );
     taken.index.claims = taken.or_unread(Part::Claims, claims);
     let (known, problem) = daemon_sets;
     taken.index.daemon_sets = known;
     if let Some(problem) = problem {
         taken.unread(Part::DaemonSets, problem);
     }
+    let (known, problem) = replica_sets;
+    taken.index.replica_sets = known;
+    if let Some(problem) = problem {
+        taken.unread(Part::ReplicaSets, problem);
+    }
+    taken.index.transfers = transfers;
     let Taken { index, unread, unreadable } = taken;
     Snapshot { index, kubernetes, unread, unreadable, watches: kept.into_iter().collect() }
 }
@@ -226,8 +251,11 @@ impl Taken {
 /// Claims of what may have to leave these nodes: pods that are not finished and no DaemonSet's, and VMIs.
 fn claims_of_nodes(index: &Index, nodes: &[String]) -> BTreeSet<Key> {
     let pods = pods_of(index, nodes).filter(|p| !p.phase.is_finished() && daemon_set(p).is_none());
-    let vmis = index.vmis().filter(|v| v.node.as_ref().is_some_and(|node| nodes.contains(node)));
-    pods.flat_map(pod_claims).chain(vmis.flat_map(vmi_claims)).collect()
+    pods.flat_map(pod_claims).chain(vmis_on(index, nodes).flat_map(vmi_claims)).collect()
+}
+
+fn vmis_on<'a>(index: &'a Index, nodes: &'a [String]) -> impl Iterator<Item = &'a VmiFacts> {
+    index.vmis().filter(|v| v.node.as_ref().is_some_and(|node| nodes.contains(node)))
 }
 
 /// Claims of the VMIs of a scope and of their launchers.
@@ -250,6 +278,14 @@ fn vmi_claims(vmi: &VmiFacts) -> impl Iterator<Item = Key> + '_ {
         VmVolumeSource::Claim(name) | VmVolumeSource::Ephemeral(name) => Some(Key::new(&vmi.key.namespace, name)),
         VmVolumeSource::EmptyDisk | VmVolumeSource::HostDisk | VmVolumeSource::Other => None,
     })
+}
+
+/// The replica set that owns a VMI.
+fn replica_set(vmi: &VmiFacts) -> Option<Key> {
+    match &vmi.owner {
+        VmiOwner::ReplicaSet { name } => Some(Key::new(&vmi.key.namespace, name)),
+        VmiOwner::VirtualMachine { .. } | VmiOwner::Other { .. } | VmiOwner::Standalone => None,
+    }
 }
 
 fn daemon_set(pod: &PodFacts) -> Option<Key> {

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    BudgetFacts, ClaimFacts, Key, KubeVirtFacts, MigrationFacts, NodeFacts, PodFacts, PodKey, PodRole, VmFacts,
-    VmiFacts,
+    BudgetFacts, ClaimFacts, Key, KubeVirtFacts, MigrationFacts, NodeFacts, PodFacts, PodKey, PodRole, Strategy,
+    VmFacts, VmiFacts,
 };
 
 /// A change of a set of objects of type `T` that are identified by `I`.
@@ -84,6 +84,10 @@ pub struct Index {
     pub claims: Option<BTreeMap<Key, ClaimFacts>>,
     /// Whether the DaemonSets that own pods exist; missing: could not be read.
     pub daemon_sets: BTreeMap<Key, bool>,
+    /// The evictionStrategy in the templates of the replica sets that own VMIs; missing: could not be read.
+    pub replica_sets: BTreeMap<Key, Option<Strategy>>,
+    /// How far the transfers into claims are, where CDI says it: `73.42%`.
+    pub transfers: BTreeMap<Key, String>,
     /// Namespaces that hold the CDI objects and other operators' own pods: their pods go last.
     pub infrastructure_namespaces: BTreeSet<String>,
     /// True where nodes could not be read: which of them can take a VM is unknown.

@@ -50,6 +50,7 @@ pub(crate) fn vmi(name: &str) -> VmiFacts {
         has_devices: false,
         cpu_model: Some("Skylake".into()),
         unschedulable: None,
+        not_created: None,
         running_backup: None,
         tenant_cluster: None,
         outdated: false,
@@ -114,6 +115,7 @@ pub(crate) fn vm(name: &str) -> VmFacts {
         run_strategy: RunStrategy::Always,
         template_strategy: None,
         instancetype: false,
+        pool: None,
         restart_required: false,
         change_pending: false,
         printable_status: None,
@@ -360,6 +362,7 @@ pub(crate) fn kubevirt(strategy: Option<Strategy>) -> KubeVirtFacts {
         strategy,
         version: Some("v1.7.0".into()),
         target_version: Some("v1.7.0".into()),
+        expands_instancetypes: false,
         migrations_per_node: 2,
         migrations_per_cluster: 5,
         workload_update: WorkloadUpdate {

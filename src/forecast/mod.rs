@@ -5,6 +5,8 @@
 
 pub mod after;
 pub mod budget;
+mod held;
+mod notes;
 pub mod restart;
 pub mod strategy;
 pub mod targets;

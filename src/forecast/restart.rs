@@ -2,7 +2,7 @@
 
 use super::strategy::{Source, Strategies, strategies};
 use super::targets::Hindrance;
-use super::vm::{VmContext, VmForecast, in_motion, leaving, silent_node};
+use super::vm::{VmContext, VmForecast, in_motion, leaving, silent_node, stays_down};
 use super::words;
 use crate::facts::{Index, Migratable, Strategy, VmiFacts, VmiOwner};
 use crate::outcome::{Cause, VmOutcome};
@@ -31,8 +31,7 @@ pub(super) fn restart(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> Opt
     }
     let targets = ctx.new_launcher_targets();
     let mut forecast = if let Some((hindrance, reason)) = targets.none {
-        because.push_str("; then it stays down: ");
-        because.push_str(&reason);
+        because = format!("{because}; then {}", stays_down(ctx, hindrance, &reason));
         let mut down = VmForecast::new(VmAction::Restart, VmOutcome::DownUntilNode, because);
         down.consent = Some(ConsentKind::RestartDown);
         down.cause = Some(bound_cause(hindrance));
@@ -63,7 +62,7 @@ fn gains(ctx: &VmContext<'_>, fresh: &Strategy) -> String {
 /// True for a VM that `restart-stale` speaks of: a restart helps it, or it blocks drains and nobody knows whether one would.
 pub fn is_candidate(index: &Index, vmi: &VmiFacts) -> bool {
     let vm = index.vm(&vmi.key).filter(|_| matches!(vmi.owner, VmiOwner::VirtualMachine { .. }));
-    let known = strategies(vmi, vm, &index.kubevirt());
+    let known = strategies(vmi, vm, index);
     known.restart_helps.unwrap_or(matches!(vmi.migratable, Migratable::No { .. }))
 }
 

@@ -6,13 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::after::{After, after};
 use super::budget::{self, BudgetForecast, PodBudgets};
+use super::held::held;
+use super::notes::note;
 use super::restart::{bound_cause, in_place, restart};
-use super::strategy::{Source, Strategies, strategies};
+use super::strategy::{Strategies, strategies};
 use super::targets::{self, Hindrance, Search, Targets};
 use super::words;
 use crate::facts::{
     Demands, Index, Key, KubeVirtState, Migratable, NodeFacts, NodeReady, PodFacts, Strategy, VmFacts, VmVolumeSource,
-    VmiFacts, VmiOwner,
+    VmiFacts,
 };
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::{ConsentKind, PlanOptions, VmAction};
@@ -21,8 +23,6 @@ use crate::plan::{ConsentKind, PlanOptions, VmAction};
 pub const CONDITION_WAIT: SignedDuration = SignedDuration::from_mins(2);
 /// virt-controller gives a node up when virt-handler's heartbeat is this old.
 pub const HEARTBEAT_LIMIT: SignedDuration = SignedDuration::from_mins(5);
-/// Without a guest agent, KubeVirt needs about this long before a shutdown request reaches the guest.
-const AGENT_GRACE: i64 = 30;
 
 /// Facts about one VM on its node.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +139,7 @@ fn arrives(ctx: &VmContext<'_>) -> bool {
 
 /// Forecasts one VM. The first clause that fits decides.
 pub fn forecast(ctx: &VmContext<'_>) -> VmForecast {
-    let known = strategies(ctx.vmi, ctx.vm, &ctx.index.kubevirt());
+    let known = strategies(ctx.vmi, ctx.vm, ctx.index);
     let mut forecast = if ctx.options.in_place { in_place(ctx, &known) } else { decide(ctx, &known) };
     note(ctx, &known, &mut forecast);
     forecast
@@ -276,43 +276,6 @@ fn refused(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
     restart(ctx, known, &why).unwrap_or_else(|| held(ctx, known, &why))
 }
 
-/// LiveMigrate, it cannot migrate, and a restart would not change that: names what holds it and the price of the way out.
-fn held(ctx: &VmContext<'_>, known: &Strategies, why: &str) -> VmForecast {
-    let key = &ctx.vmi.key;
-    let blocks = |rest: String| VmForecast::blocks(Cause::VmNotMigratable, format!("{why}; {rest}"));
-    match (&ctx.vmi.owner, ctx.vm) {
-        (VmiOwner::VirtualMachine { .. }, Some(vm)) if !vm.run_strategy.allows_restart() => blocks(format!(
-            "runStrategy {} allows no restart",
-            vm.run_strategy
-        ))
-        .remedy(format!("`{}` ends this guest; after that the VM acts by its run strategy", words::delete_vmi(key))),
-        (VmiOwner::VirtualMachine { .. }, Some(vm)) if vm.deleting => blocks("its VM is being deleted".into()),
-        (VmiOwner::VirtualMachine { .. }, Some(_)) => match known.source {
-            Some(Source::Template) => blocks("its VM template asks for LiveMigrate".into()).remedy(format!(
-                "`{}`{}",
-                words::patch_template(key),
-                words::THEN_RESTART
-            )),
-            Some(Source::Cluster | Source::Nothing) => blocks(
-                "the cluster's evictionStrategy (KubeVirt object) asks for LiveMigrate".into(),
-            )
-            .remedy(format!("`{}`{}", words::patch_template(key), words::THEN_RESTART)),
-            None => blocks("whether a restart helps is unknown: no single valid KubeVirt object could be read".into())
-                .remedy(format!("`{}` after the cordon moves it", words::virtctl("restart", key))),
-        },
-        (VmiOwner::VirtualMachine { name }, None) => blocks(format!("its VM {name} could not be read")),
-        (VmiOwner::ReplicaSet { name }, _) => blocks(format!("replica set {name} owns it, so it cannot be restarted"))
-            .remedy(format!(
-                "`{}` after the cordon ends this guest; the replica set starts another",
-                words::delete_vmi(key)
-            )),
-        (VmiOwner::Other { kind, name }, _) => blocks(format!("{kind} {name} owns it, so it cannot be restarted"))
-            .remedy(format!("`{}` ends this guest; what follows is up to its owner", words::delete_vmi(key))),
-        (VmiOwner::Standalone, _) => blocks("no VM owns it, so it cannot be restarted".into())
-            .remedy(format!("`{}` ends it for good", words::delete_vmi(key))),
-    }
-}
-
 /// The eviction passes and shuts the guest down: what follows depends on its owner and on where it can run.
 fn shut_down(ctx: &VmContext<'_>, why: &str) -> VmForecast {
     let after = after(&ctx.vmi.key, &ctx.vmi.owner, ctx.vm, ctx.restart_impossible());
@@ -331,10 +294,10 @@ fn shut_down(ctx: &VmContext<'_>, why: &str) -> VmForecast {
             off
         }
         (After::Returns { .. }, Some((hindrance, reason))) => {
-            down(VmAction::ShutDown, hindrance, format!("{why}; it is shut down and {reason}"))
+            down(VmAction::ShutDown, hindrance, format!("{why}; {}", stays_down(ctx, hindrance, &reason)))
         }
         (After::RestartInstead { .. }, Some((hindrance, reason))) => {
-            down(VmAction::Restart, hindrance, format!("{why}; it is shut down and {reason}"))
+            down(VmAction::Restart, hindrance, format!("{why}; {}", stays_down(ctx, hindrance, &reason)))
         }
         (After::Returns { by }, None) => {
             VmForecast::new(VmAction::ShutDown, VmOutcome::Returns, format!("{why}; {by} starts it again elsewhere"))
@@ -345,6 +308,15 @@ fn shut_down(ctx: &VmContext<'_>, why: &str) -> VmForecast {
     };
     ctx.count_losses(&mut forecast);
     if forecast.action == VmAction::ShutDown { ctx.ask_budgets(forecast) } else { forecast }
+}
+
+/// A VM that no other node can take, once its guest has stopped.
+pub(super) fn stays_down(ctx: &VmContext<'_>, hindrance: Hindrance, reason: &str) -> String {
+    if ctx.options.in_place {
+        return format!("it stays down until a node is open to it ({reason})");
+    }
+    let or = if hindrance == Hindrance::Bound { "" } else { " or another node is open to it" };
+    format!("it stays down until {} is back{or} ({reason})", ctx.node)
 }
 
 fn down(action: VmAction, hindrance: Hindrance, because: String) -> VmForecast {
@@ -360,7 +332,7 @@ impl VmContext<'_> {
             || self.options.restart_refused.contains(&self.vmi.key)
     }
 
-    fn migration_targets(&self) -> Targets {
+    pub(super) fn migration_targets(&self) -> Targets {
         let source = self.index.node(self.node);
         let demands = self.launcher.map(|l| l.demands.clone()).unwrap_or_default();
         self.targets(&demands, targets::migration_cpu_model(self.vmi, source))
@@ -419,44 +391,6 @@ impl VmContext<'_> {
             PodBudgets::One(key, BudgetForecast::AllowedNow | BudgetForecast::Unknown) => forecast.budgets.push(key),
         }
         forecast
-    }
-}
-
-/// What is worth knowing beside the decision.
-fn note(ctx: &VmContext<'_>, known: &Strategies, forecast: &mut VmForecast) {
-    let vmi = ctx.vmi;
-    let stops = matches!(forecast.action, VmAction::ShutDown | VmAction::Restart);
-    let mut say = |text: String| forecast.notes.push(text);
-    if let Some(backup) = vmi.running_backup.as_ref().filter(|_| forecast.action != VmAction::Leave) {
-        say(format!("backup {backup} of it runs"));
-    }
-    if stops && !vmi.agent_connected && vmi.grace_seconds <= AGENT_GRACE {
-        say(format!("no guest agent: it is likely powered off hard after {}", words::duration(vmi.grace_seconds)));
-    }
-    if stops {
-        if ctx.vm.is_some_and(|vm| vm.restart_required) {
-            say("its staged changes take effect".into());
-        }
-        for volume in vmi.volumes.iter().filter(|v| v.source == VmVolumeSource::HostDisk) {
-            say(format!("disk {} is a hostDisk and stays on {}", volume.name, ctx.node));
-        }
-        if !ctx.options.in_place && ctx.launcher.is_some_and(|l| l.tolerates_cordon) {
-            say("it tolerates the cordon and may come back to this node".into());
-        }
-    }
-    if stops && known.now != Some(Strategy::LiveMigrate) {
-        let would_migrate = |s: &Strategy| matches!(s, Strategy::LiveMigrate | Strategy::LiveMigrateIfPossible);
-        let fresh = known.fresh.as_ref().filter(|s| would_migrate(s));
-        if let Some(fresh) = fresh.filter(|_| known.stale == Some(true)) {
-            say(format!("a new VMI would get {fresh}, but this one was made with another strategy"));
-        }
-        if vmi.migratable == Migratable::Yes && !ctx.migration_targets().nodes.is_empty() {
-            let migrate = words::virtctl("migrate", &vmi.key);
-            say(format!("it could migrate instead: `{migrate}` first"));
-            if fresh.is_some() {
-                forecast.remedy.get_or_insert_with(|| format!("`{migrate}` first moves it without a shutdown"));
-            }
-        }
     }
 }
 

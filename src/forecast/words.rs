@@ -51,6 +51,12 @@ fn disks(vmi: &VmiFacts, message: &str) -> String {
 
 /// How a remedy ends after which it takes a restart, in the words of a drain.
 pub const THEN_RESTART: &str = ", then add --restart-stale";
+/// The command that sets the strategy in the template of a pool of VMs.
+pub fn patch_pool(namespace: &str, pool: &str) -> String {
+    format!(
+        "kubectl patch vmpool {pool} -n {namespace} --type=merge -p '{{\"spec\":{{\"virtualMachineTemplate\":{{\"spec\":{{\"template\":{{\"spec\":{{\"evictionStrategy\":\"LiveMigrateIfPossible\"}}}}}}}}}}}}'"
+    )
+}
 
 /// The command that sets a VM template's strategy.
 pub fn patch_template(vm: &Key) -> String {
@@ -77,6 +83,32 @@ pub fn virtctl(verb: &str, vm: &Key) -> String {
 /// The command that deletes a VMI.
 pub fn delete_vmi(vmi: &Key) -> String {
     format!("kubectl delete vmi {} -n {}", vmi.name, vmi.namespace)
+}
+
+/// What to do where one migration after the other fails, by libvirt's or KubeVirt's reason for the last one.
+pub fn after_failed_migrations(why: &str, vmi: &Key, has_vm: bool) -> String {
+    let stop = if has_vm { virtctl("stop", vmi) } else { delete_vmi(vmi) };
+    let Key { namespace, name } = vmi;
+    if why.contains("CPU") || why.contains("cpu ") {
+        let restart = virtctl("restart", vmi);
+        let anew =
+            if has_vm { format!(", or `{restart}`: it starts with the CPU of its new host") } else { String::new() };
+        return format!("waiting does not heal it: add a host with that CPU{anew}");
+    }
+    if why.contains("not completed") || why.contains("stuck") || why.contains("converge") {
+        let policy = "a MigrationPolicy that gives it more time (completionTimeoutPerGiB) or allowPostCopy";
+        return format!("`{stop}`, or {policy}");
+    }
+    if why.starts_with("no node accepts") {
+        return format!("make room for it on another node, or `{stop}`");
+    }
+    format!("`kubectl get pods -n {namespace} -l vm.kubevirt.io/name={name}` shows its targets; or `{stop}`")
+}
+
+/// The scheduler's words without what it says of preemption: `0/3 nodes are available: 2 Too many pods`.
+pub fn scheduler(text: &str) -> String {
+    let end = ["no new claims to deallocate", "preemption:"].iter().filter_map(|rest| text.find(rest)).min();
+    text[..end.unwrap_or(text.len())].trim().trim_end_matches(['.', ',']).to_owned()
 }
 
 /// `1 node`, `2 nodes`.

@@ -8,14 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::budget::BudgetGate;
 use super::decider::Decider;
 use super::pace::Pace;
+use super::pending::PendingPods;
 use super::react::{Patience, Refusal};
 use super::types::{Effect, EffectKind, MachineOptions, RequestId};
 use crate::event::{DrainEvent, EventKind};
 use crate::facts::{Index, Key};
 use crate::outcome::Cause;
-
-/// Restarts that may be under way at a time (design §5).
-const RESTARTS_AT_A_TIME: usize = 5;
+use crate::plan::RESTARTS_AT_A_TIME;
 
 /// Who asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +29,8 @@ pub(super) enum Asker {
     Brake,
     /// The undoing of the node's drain.
     Undo,
+    /// Whatever is stuck in that namespace.
+    Pending(String),
 }
 
 /// The brake on restarts: few at a time, and none after a sign that they do harm.
@@ -76,6 +77,8 @@ pub(super) struct Core {
     pub(super) brake: Brake,
     /// VMIs of replica sets by UID, and the UID of the one that each makes up for.
     pub(super) successors: BTreeMap<String, String>,
+    /// Pods that something waits for.
+    pub(super) pending: PendingPods,
     pub(super) started_at: Timestamp,
     /// True once nothing may be sent any more.
     pub(super) silent: bool,
@@ -110,6 +113,7 @@ impl Core {
             gate: BudgetGate::default(),
             brake: Brake::default(),
             successors: BTreeMap::new(),
+            pending: PendingPods::default(),
             started_at,
             silent: false,
             changed: false,

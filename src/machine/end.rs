@@ -69,7 +69,7 @@ impl NodeRun {
                 (vm.item.row.cause, vm.item.row.waiting_helps) = (Some(cause), Some(false));
                 vm.state = VmState::Closed(Closed::Pending);
             }
-            vm.cut(cause, &unsent, core, &self.place);
+            vm.cut(cause, &unsent, core, &self.place, now);
         }
         for pod in &mut self.pods {
             pod.settle(&unsent, core, &self.place, now);

@@ -8,10 +8,10 @@ use super::core::Core;
 use super::node::Place;
 use super::pod::Closed;
 use super::vm::{State, VmRun};
-use crate::event::{Activity, VmProgress};
+use crate::event::Activity;
 use crate::facts::{KubeVirtState, Migratable, MigrationFacts, RunStrategy, VmFacts, VmiFacts, VmiPhase};
 use crate::forecast::vm::whose_turn;
-use crate::forecast::words::spoken;
+use crate::forecast::words::{self, spoken};
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::VmAction;
 
@@ -25,6 +25,8 @@ const MIGRATION_BOUND: Duration = Duration::from_secs(60);
 const FAILURES: usize = 3;
 /// How long the scheduler may say the same "no node fits" before the VM counts as down (design §5).
 const UNSCHEDULABLE_BOUND: Duration = Duration::from_secs(60);
+/// How long KubeVirt may take to note that a launcher has gone before that is said.
+const NOTICE: Duration = Duration::from_secs(5);
 /// How long a new VMI may take beyond the guest's grace period (design §4).
 pub(super) const RESTART_BOUND: Duration = Duration::from_secs(300);
 
@@ -110,9 +112,12 @@ impl VmRun {
             let state = vmi.migration.as_ref().filter(|_| !fresh_failures.is_empty())?;
             state.failure_reason.clone()
         });
+        let last_failure = last_failure.or_else(|| self.target_trouble.clone().filter(|_| !fresh_failures.is_empty()));
         if fresh_failures.len() >= FAILURES {
-            let why = last_failure.unwrap_or_else(|| "no reason given".to_owned());
+            // One that fails before its hand-over to the nodes has no reason in its status.
+            let why = last_failure.unwrap_or_else(|| "its target pod ended before it was ready".to_owned());
             let because = format!("{} migrations failed in a row, last: {why}", fresh_failures.len());
+            self.item.row.remedy = Some(words::after_failed_migrations(&why, &self.item.vmi, self.item.has_vm));
             return self.block(core, place, Cause::MigrationFailed, because, now);
         }
         if let Some(migration) = running {
@@ -153,7 +158,8 @@ impl VmRun {
             }
             self.wake_at = Some(since + MIGRATION_BOUND);
         }
-        self.item.row.cause = Some(Cause::VmEvacuating);
+        // Releases before 1.9 make a migration only when there is room for it.
+        self.has_target(Cause::MigrationQueued);
         let detail = last_failure.map(|reason| format!("last attempt failed: {reason}"));
         self.show(core, place, Activity::Queued, None, detail, now);
     }
@@ -171,11 +177,14 @@ impl VmRun {
         let state = vmi.migration.as_ref().filter(|s| s.migration_uid.as_ref() == Some(&migration.uid));
         let target = migration.target_node.as_ref().or_else(|| state?.target_node.as_ref());
         let target = target.cloned().unwrap_or_default();
-        let detail = if migration.quota_rejected {
-            Some("the namespace's quota does not admit the target pod".to_owned())
-        } else {
-            last_failure.map(|reason| format!("last attempt failed: {reason}"))
-        };
+        let failed = last_failure.map(|reason| format!("last attempt failed: {reason}"));
+        if migration.quota_rejected {
+            let ns = &migration.key.namespace;
+            let because = format!("a quota of namespace {ns} does not admit its target pod");
+            let remedy = format!("`kubectl describe resourcequota -n {ns}`: raise it, or stop something there");
+            self.no_target(&because, remedy);
+            return self.show(core, place, Activity::PreparingTarget, None, Some(because), now);
+        }
         if !migration.takes_slot() {
             let ahead = core
                 .index
@@ -186,12 +195,15 @@ impl VmRun {
                 .filter(|m| m.vmi != migration.vmi || m.key.namespace != migration.key.namespace)
                 .count();
             let queue = u32::try_from(ahead).ok().filter(|n| *n > 0);
-            self.item.row.cause = Some(Cause::MigrationQueued);
-            return self.show(core, place, Activity::Queued, Some((target, queue)), detail, now);
+            self.has_target(Cause::MigrationQueued);
+            return self.show(core, place, Activity::Queued, Some((target, queue)), failed, now);
         }
-        self.item.row.cause = Some(Cause::VmEvacuating);
+        if let Some(stuck) = self.stuck_target(migration, core, place, now) {
+            return self.show(core, place, Activity::PreparingTarget, Some((target, None)), Some(stuck), now);
+        }
+        self.has_target(Cause::VmEvacuating);
         let activity = if migration.phase == "Running" { Activity::Migrating } else { Activity::PreparingTarget };
-        self.show(core, place, activity, Some((target, None)), detail, now);
+        self.show(core, place, activity, Some((target, None)), failed, now);
     }
 
     /// Its VMI is gone or another one has the name, and nothing of it runs here any more.
@@ -289,8 +301,12 @@ impl VmRun {
             }
             self.wake_at = Some(deadline.min((now + Duration::from_secs(5)).max(since + Duration::from_secs(5))));
             if unnoticed {
-                let detail = Some("its launcher is gone, KubeVirt has not ended its VMI yet".to_owned());
-                return self.show(core, place, Activity::ShuttingDown, None, detail, now);
+                // For a moment that is always so.
+                if now >= since + NOTICE {
+                    let detail = Some("its launcher is gone, KubeVirt has not ended its VMI yet".to_owned());
+                    self.show(core, place, Activity::ShuttingDown, None, detail, now);
+                }
+                return;
             }
             return self.show(core, place, Activity::Scheduling, None, None, now);
         };
@@ -337,11 +353,13 @@ impl VmRun {
         now: Duration,
     ) {
         let target = new.node.clone().map(|n| (n, None));
-        if let Some(text) = &new.unschedulable {
-            if good == VmOutcome::DownUntilNode {
+        let no_node = new.unschedulable.as_ref().map(|text| format!("no node takes it: {}", words::scheduler(text)));
+        let not_made = || new.not_created.as_ref().map(|text| format!("its launcher cannot be made: {text}"));
+        if let Some(text) = &no_node.or_else(not_made) {
+            if let (VmOutcome::DownUntilNode, Some(words)) = (good, &new.unschedulable) {
                 // As foreseen and agreed to.
                 let why = if core.options.in_place { "no node takes it now" } else { "only this node can run it" };
-                self.item.row.because = format!("{why}: {text}");
+                self.item.row.because = format!("{why}: {}", words::scheduler(words));
                 return self.close(Closed::Left, core, place, now);
             }
             let since = match &self.unschedulable {
@@ -353,10 +371,11 @@ impl VmRun {
             let bound = deadline.min(since + UNSCHEDULABLE_BOUND);
             if now >= bound {
                 if good == VmOutcome::Restarts {
-                    core.brake.stopped = Some(format!("{} found no node after its restart", self.item.vmi));
+                    let how = if new.unschedulable.is_some() { "found no node" } else { "could not be started" };
+                    core.brake.stopped = Some(format!("{} {how} after its restart", self.item.vmi));
                 }
                 self.item.row.cause = Some(Cause::Unschedulable);
-                return self.is_down(format!("no node takes it: {text}"), core, place, now);
+                return self.is_down(text.clone(), core, place, now);
             }
             self.wake_at = Some(bound);
             return self.show(core, place, Activity::Scheduling, target, Some(text.clone()), now);
@@ -386,33 +405,4 @@ impl VmRun {
 
 fn failed(migrations: &[MigrationFacts]) -> impl Iterator<Item = &MigrationFacts> {
     migrations.iter().filter(|m| m.failed())
-}
-
-/// A VM's progress in one clause.
-pub(super) fn in_words(progress: &VmProgress) -> String {
-    let mut text = match progress.activity {
-        Activity::Queued => match progress.queue {
-            Some(n) => format!("its migration is queued behind {n}"),
-            None => "its migration is queued".to_owned(),
-        },
-        Activity::PreparingTarget => "its migration prepares the target".to_owned(),
-        Activity::Migrating => "it is migrating".to_owned(),
-        Activity::ShuttingDown => "it is shutting down".to_owned(),
-        Activity::Scheduling => "its new VMI waits for a node".to_owned(),
-        Activity::Starting => "its new VMI is starting".to_owned(),
-        Activity::WaitingForOwner => "its owner has not acted".to_owned(),
-        Activity::WaitingForCondition => "virt-handler has not said whether it can migrate".to_owned(),
-        Activity::WaitingForMigration => "a migration to this node has not ended".to_owned(),
-        Activity::Retrying => "it is refused for now".to_owned(),
-    };
-    if let Some(target) = &progress.target {
-        let _ = write!(text, " to {target}");
-    }
-    if progress.attempt > 1 {
-        let _ = write!(text, ", attempt {}", progress.attempt);
-    }
-    if let Some(detail) = &progress.detail {
-        let _ = write!(text, " ({detail})");
-    }
-    text
 }

@@ -16,9 +16,11 @@ mod depart;
 mod end;
 mod follow;
 mod in_place;
+mod moving;
 mod newcomers;
 mod node;
 mod pace;
+mod pending;
 mod pod;
 mod react;
 mod restart;
@@ -208,8 +210,14 @@ impl Machine {
             }
             (Asker::Brake, Reply::KubeVirt(result)) => self.strategy_read(result, now),
             (Asker::Undo, Reply::Undo(answer)) => self.nodes[number].undo_answered(id, &answer, &mut self.core, now),
+            (Asker::Pending(namespace), Reply::Pods(result)) => {
+                self.core.pending_read(&namespace, result);
+                for node in &mut self.nodes {
+                    node.pending_seen(&namespace, &mut self.core, now);
+                }
+            }
             // An answer of another kind than the question: the shell is broken; nothing is concluded from it.
-            (Asker::Node | Asker::Pod(_) | Asker::Vm(_) | Asker::Brake | Asker::Undo, _) => {}
+            (Asker::Node | Asker::Pod(_) | Asker::Vm(_) | Asker::Brake | Asker::Undo | Asker::Pending(_), _) => {}
         }
         if fatal == Some(Failure::Unauthorized) {
             self.end_for_credentials(now);

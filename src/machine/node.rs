@@ -317,6 +317,19 @@ impl NodeRun {
         }
     }
 
+    /// The pods of a namespace that have not started were read: who is stuck behind one looks again.
+    pub(super) fn pending_seen(&mut self, namespace: &str, core: &mut Core, now: Duration) {
+        if !self.is_running() {
+            return;
+        }
+        for vm in self.vms.iter_mut().filter(|vm| vm.item.vmi.namespace == namespace) {
+            vm.pending_seen(core, &self.place, now);
+        }
+        for pod in self.pods.iter_mut().filter(|pod| pod.item.pod.namespace == namespace) {
+            pod.pending_seen(core, &self.place, now);
+        }
+    }
+
     /// Time has passed, or a place became free.
     pub(super) fn pump(&mut self, core: &mut Core, now: Duration) {
         if self.phase == Phase::Emptied {

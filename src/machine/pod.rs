@@ -63,13 +63,16 @@ pub(super) struct PodRun {
     /// When it was seen gone while an answer was outstanding.
     vanished_at: Option<Duration>,
     patience: Patience,
-    said: Option<Cause>,
+    /// What was said last, and whether it named the pod that its budget waits for.
+    said: Option<(Cause, bool)>,
     /// When it is tried again although it blocks.
     retry_at: Option<Duration>,
     /// When a stopping pod is looked at without an event.
     look_at: Option<Duration>,
     /// True for a pod that came after the cordon.
     pub(super) late: bool,
+    /// True while its budget waits for a pod that no node takes, and its remedy says so.
+    behind: bool,
     /// The pod that took its place here.
     successor: Option<Successor>,
 }
@@ -102,6 +105,7 @@ impl PodRun {
             retry_at: None,
             look_at: None,
             late: false,
+            behind: false,
             successor: None,
         };
         if run.item.action == PodAction::Refuse {
@@ -189,7 +193,9 @@ impl PodRun {
                 self.post(&pod.clone(), core, place, now);
             }
             State::Budget { until, .. } if *until <= now && core.has_slot(now) => {
-                self.post_despite_budget(&pod.clone(), core, place, now);
+                let pod = pod.clone();
+                core.look_for_pending(place.number, &self.item.pod.namespace, now);
+                self.post_despite_budget(&pod, core, place, now);
             }
             State::Stopping => self.stopping(&pod.clone(), core, place, now),
             State::Ready { .. } | State::Budget { .. } | State::Posting(_) | State::Reading(_) | State::Closed(_) => {}
@@ -393,15 +399,47 @@ impl PodRun {
         core.emit(now, EventKind::PodBlocked { node: place.node.clone(), row: self.item.row.clone() });
     }
 
+    /// The pods of its namespace that have not started were read: one of them may be what its budget waits for.
+    pub(super) fn pending_seen(&mut self, core: &mut Core, place: &Place, now: Duration) {
+        if !matches!(self.state, State::Budget { .. }) || self.item.row.cause != Some(Cause::BudgetExhausted) {
+            return;
+        }
+        let Some((because, _)) = self.held_by(core, now) else { return };
+        if self.item.row.because != because {
+            self.say(core, place, Cause::BudgetExhausted, because, now);
+        }
+    }
+
+    /// The pod that its budget waits for, if the scheduler finds no node for that one; and what to do about it.
+    fn held_by(&self, core: &Core, now: Duration) -> Option<(String, String)> {
+        let budget = first_budget(&core.index, &self.item.pod.uid)?;
+        let (pod, words) = core.stuck_behind(&budget, now)?;
+        let because = format!("budget {} waits for pod {pod}, which no node accepts: {words}", budget.name);
+        let remedy =
+            format!("make room for it: `kubectl describe pod {pod} -n {}`; the budget is right", budget.namespace);
+        Some((because, remedy))
+    }
+
     fn say(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
         if self.item.row.outcome == PodOutcome::Blocks {
             self.item.row.outcome = PodOutcome::Evicts;
         }
+        let held = Some(cause).filter(|c| *c == Cause::BudgetExhausted).and_then(|_| self.held_by(core, now));
+        if std::mem::replace(&mut self.behind, held.is_some()) {
+            self.item.row.remedy = None;
+        }
+        let because = match held {
+            Some((because, remedy)) => {
+                self.item.row.remedy = Some(remedy);
+                because
+            }
+            None => because,
+        };
         self.item.row.cause = Some(cause);
         self.item.row.waiting_helps = Some(true);
         self.item.row.because.clone_from(&because);
-        if self.said != Some(cause) {
-            self.said = Some(cause);
+        if self.said != Some((cause, self.behind)) {
+            self.said = Some((cause, self.behind));
             let (node, pod) = (place.node.clone(), self.item.pod.clone());
             core.emit(now, EventKind::PodWaiting { node, pod, cause, because });
         }

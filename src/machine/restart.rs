@@ -194,7 +194,7 @@ impl VmRun {
     pub(super) fn check_promise(&mut self, core: &mut Core, now: Duration) {
         let Some(promised) = self.item.row.strategy_fresh.clone().filter(|_| !self.broken_promise) else { return };
         let Some(new) = core.index.vmi(&self.item.vmi).filter(|v| v.uid != self.item.vmi_uid) else { return };
-        let now_known = strategies(new, core.index.vm(&self.item.vmi), &core.index.kubevirt()).now;
+        let now_known = strategies(new, core.index.vm(&self.item.vmi), &core.index).now;
         let Some(got) = now_known else { return };
         if !got.same_effect(&promised) {
             let text = format!(

@@ -144,7 +144,7 @@ pub enum Reply {
     KubeVirt(Result<KubeVirtFacts, Failure>),
     /// To `ReadPod`.
     Pod(Result<PodFacts, Failure>),
-    /// To `RelistPods`.
+    /// To `RelistPods` and `ReadPending`.
     Pods(Result<Vec<PodFacts>, Failure>),
     /// To `Undo`.
     Undo(UndoAnswer),
@@ -214,6 +214,11 @@ pub enum EffectKind {
     ReadPod {
         /// Pod.
         pod: PodKey,
+    },
+    /// List the pods of a namespace that have not started: something waits for one.
+    ReadPending {
+        /// Namespace.
+        namespace: String,
     },
     /// List the pods of a node once more at its end.
     RelistPods {

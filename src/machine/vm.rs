@@ -85,6 +85,10 @@ pub(super) struct VmRun {
     pub(super) wake_at: Option<Duration>,
     /// Migrations that had failed before this run looked: they do not count against it.
     pub(super) failed_before: Option<BTreeSet<String>>,
+    /// The migration whose target pod is being made, and since when.
+    pub(super) scheduling: Option<(String, Duration)>,
+    /// Why the last target pod did not start.
+    pub(super) target_trouble: Option<String>,
     /// For a VMI of a replica set: what the set had when it was evicted.
     pub(super) siblings: Siblings,
 }
@@ -125,6 +129,8 @@ impl VmRun {
             uncordoned_since: None,
             wake_at: None,
             failed_before: None,
+            scheduling: None,
+            target_trouble: None,
             siblings: None,
         }
     }
@@ -314,7 +320,14 @@ impl VmRun {
     }
 
     /// The deadline or a signal came first: the row says what it was doing.
-    pub(super) fn cut(&mut self, cause: Cause, unsent: &BTreeSet<RequestId>, core: &Core, place: &Place) {
+    pub(super) fn cut(
+        &mut self,
+        cause: Cause,
+        unsent: &BTreeSet<RequestId>,
+        core: &Core,
+        place: &Place,
+        now: Duration,
+    ) {
         if self.closed().is_some() {
             return;
         }
@@ -333,6 +346,7 @@ impl VmRun {
             return;
         }
         let in_motion = self.in_motion();
+        let doing = self.progress.as_ref().map(|progress| self.in_words(progress, &place.node, now));
         let row = &mut self.item.row;
         row.marked = marked;
         row.outcome = VmOutcome::Pending;
@@ -352,8 +366,8 @@ impl VmRun {
         };
         if matches!(self.state, State::RestartPosting(_)) {
             row.because = "its restart was sent and not answered yet: it may have been accepted".to_owned();
-        } else if let Some(progress) = &self.progress {
-            row.because = super::follow::in_words(progress);
+        } else if let Some(doing) = doing {
+            row.because = doing;
         } else if row.attempts == 0 && !self.asked {
             row.because = "its turn did not come; nothing was sent".to_owned();
         } else if matches!(self.state, State::Evicting(_)) {

@@ -25,7 +25,7 @@ pub enum Cause {
     ConditionMissing,
     /// The VM was migratable when it was planned and is not any more.
     BecameNonMigratable,
-    /// No other node can take the VM.
+    /// No other node can take the VM, or a quota does not admit the pod that would.
     NoMigrationTarget,
     /// Marked, but no migration appears.
     MigrationMissing,
@@ -65,6 +65,8 @@ pub enum Cause {
     MirrorPod,
     /// The pod in which this command runs.
     OwnPod,
+    /// A pod that fills a claim: what it has transferred is lost, and another one begins anew.
+    TransferRestarts,
     /// Consent is missing.
     ConsentMissing,
     /// The budget has no disruption left now.

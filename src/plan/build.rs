@@ -1,23 +1,16 @@
 //! Builds the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::items::pod_item;
-use super::{NodePlan, Plan, PlanOptions, PodAction, PodItem, VmAction, VmItem, forecast_vm};
+use super::{NodePlan, Plan, PlanOptions, PodAction, PodItem, VmAction, VmItem, forecast_vm, time};
 use crate::classify::{Classified, Finding, Role, Severity, classify};
 use crate::facts::{Index, Key, KubeVirtState, NodeReady, PodFacts};
 use crate::forecast::targets;
 use crate::forecast::vm::cluster_is_unclear;
-use crate::forecast::words::spoken;
-use crate::outcome::{Cause, PodOutcome, VmOutcome};
-
-/// A live migration hardly ever takes less; with the limit per node it gives the least time that a node needs.
-const SHORTEST_MIGRATION: Duration = Duration::from_secs(15);
-/// A fitting `--timeout` leaves this much on top of the least time.
-const TIMEOUT_MARGIN: Duration = Duration::from_secs(5 * 60);
+use crate::outcome::{Cause, PodOutcome};
 
 /// Builds the plan for these nodes, in this order. Nothing is settled yet: see [`super::consent::settle`].
 pub fn build(index: &Index, nodes: &[String], options: &PlanOptions, now: Timestamp) -> Plan {
@@ -48,7 +41,9 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
     if let Some(NodeReady::No { reason, .. }) = facts.map(|f| &f.ready) {
         warnings.push(format!("{node} is not ready ({reason}): pods on it may never confirm that they stopped"));
     }
-    warnings.extend(too_short(index, &vms, &pods, options));
+    let slots = slots(index);
+    let too_short = time::too_short(&vms, &pods, slots, options.timeout);
+    warnings.extend(too_short.clone());
     for vm in &vms {
         warnings.extend(vm.notes.iter().map(|note| format!("{}: {note}", vm.vmi)));
         if vm.action == VmAction::AwaitOwner {
@@ -56,8 +51,10 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
         }
     }
     for (pod, found) in &classified {
-        let unread = |f: &&Finding| f.code == Cause::DaemonSet && f.severity == Severity::Warning;
-        warnings.extend(found.findings.iter().filter(unread).map(|f| format!("{}: {}", pod.key, f.text)));
+        let said = |f: &&Finding| {
+            matches!(f.code, Cause::DaemonSet | Cause::TransferRestarts) && f.severity == Severity::Warning
+        };
+        warnings.extend(found.findings.iter().filter(said).map(|f| format!("{}: {}", pod.key, f.text)));
     }
     NodePlan {
         node: node.to_owned(),
@@ -67,6 +64,8 @@ fn node_plan(index: &Index, node: &str, options: &PlanOptions, now: Timestamp) -
         pods,
         warnings,
         timeout: options.timeout,
+        slots,
+        too_short,
     }
 }
 
@@ -105,49 +104,12 @@ fn keys_on(index: &Index, node: &str, classified: &[(&PodFacts, Classified)]) ->
     by_launcher.chain(by_name).collect()
 }
 
-/// Compares the time that the node may need with `--timeout`: one value fits all that is too slow.
-pub(super) fn too_short<'a>(
-    index: &Index,
-    vms: impl IntoIterator<Item = &'a VmItem>,
-    pods: &[PodItem],
-    options: &PlanOptions,
-) -> Vec<String> {
-    let vms: Vec<&VmItem> = vms.into_iter().collect();
-    let stops = |vm: &&&VmItem| matches!(vm.action, VmAction::ShutDown | VmAction::Restart | VmAction::AwaitGone);
-    let slowest = vms.iter().filter(stops).max_by_key(|vm| vm.grace);
-    let grace = slowest.map_or(Duration::ZERO, |vm| vm.grace);
-    let migrations = vms.iter().filter(|vm| vm.row.outcome == VmOutcome::Migrates).count();
-    let slots = match index.kubevirt() {
+/// Migrations of one node's VMs that may run at a time.
+pub(super) fn slots(index: &Index) -> u32 {
+    match index.kubevirt() {
         KubeVirtState::One(cr) => cr.migrations_per_node.min(cr.migrations_per_cluster).max(1),
         KubeVirtState::Absent | KubeVirtState::Unclear => 2,
-    };
-    let rounds = u32::try_from(migrations).unwrap_or(u32::MAX).div_ceil(slots);
-    let queue = SHORTEST_MIGRATION.saturating_mul(rounds);
-    let least = grace.max(queue);
-    let evicted = |pod: &&PodItem| matches!(pod.action, PodAction::Evict | PodAction::Delete);
-    let slow: Vec<&PodItem> = pods.iter().filter(evicted).filter(|pod| pod.grace > options.timeout).collect();
-    let longest = slow.iter().map(|pod| pod.grace).max().unwrap_or_default();
-
-    let minutes = (least.max(longest) + TIMEOUT_MARGIN).as_secs().div_ceil(60);
-    let say = |why: String, so: &str| {
-        format!("{why}, and --timeout is {}{so}: --timeout={minutes}m fits", spoken(options.timeout))
-    };
-    let mut said = Vec::new();
-    if least >= options.timeout {
-        let why = match slowest.filter(|_| grace >= queue) {
-            Some(vm) => format!("{} may take {} to shut down", vm.vmi, spoken(grace)),
-            None if migrations == 1 => format!("1 VM migrates, which takes {} or more", spoken(queue)),
-            None => format!("{migrations} VMs migrate, {slots} at a time, which takes {} or more", spoken(queue)),
-        };
-        let unsent = slowest.is_some_and(|vm| grace > options.timeout && vm.action != VmAction::AwaitGone);
-        said.push(say(why, if unsent { ", so it is not begun" } else { "" }));
     }
-    match slow.as_slice() {
-        [] => {}
-        [pod] => said.push(say(format!("pod {} may take {} to stop", pod.pod, spoken(longest)), "")),
-        several => said.push(say(format!("{} pods may take up to {} to stop", several.len(), spoken(longest)), "")),
-    }
-    said
 }
 
 pub(super) fn warnings(index: &Index, plans: &[NodePlan]) -> Vec<String> {

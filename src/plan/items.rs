@@ -31,7 +31,7 @@ pub fn forecast_vm(index: &Index, node: &str, vmi: &Key, options: &PlanOptions, 
     let vm = index.vm(&vmi.key).filter(|_| matches!(vmi.owner, VmiOwner::VirtualMachine { .. }));
     let context = VmContext { index, node, vmi, vm, launcher, options, now };
     let forecast = forecast(&context);
-    let known = strategies(vmi, vm, &index.kubevirt());
+    let known = strategies(vmi, vm, index);
     let (migratable, migratable_reason) = match &vmi.migratable {
         Migratable::Yes => (Some(true), None),
         Migratable::No { reason, .. } => (Some(false), Some(reason.clone())),

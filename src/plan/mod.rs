@@ -12,6 +12,7 @@ pub mod probed;
 mod restarts;
 #[cfg(test)]
 mod tests;
+mod time;
 mod verdict;
 
 pub use build::build;
@@ -24,6 +25,9 @@ use std::time::Duration;
 
 use crate::facts::{Key, PodKey};
 use crate::outcome::{PodRow, VmRow};
+
+/// Restarts that may be under way at a time (design §5).
+pub const RESTARTS_AT_A_TIME: usize = 5;
 
 /// What the drain does to a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,6 +157,10 @@ pub struct NodePlan {
     pub warnings: Vec<String>,
     /// Time that the node may take.
     pub timeout: Duration,
+    /// Migrations of its VMs that may run at a time.
+    pub slots: u32,
+    /// Those of the warnings that say that the time is too short.
+    pub too_short: Vec<String>,
 }
 
 /// The plan of a command.

@@ -1,12 +1,10 @@
 //! Which pods go last: those that VMs and disks need while they leave.
 
 use super::Wave;
-use crate::facts::{Index, KubeVirtState, PodFacts};
+use crate::facts::{CDI_LABEL, Index, KubeVirtState, PodFacts};
 
 /// Priority of system classes (`system-cluster-critical` is 2 000 000 000).
 const SYSTEM_PRIORITY: i32 = 2_000_000_000;
-/// Label key of CDI's importers, cloners and upload servers: evicting one starts its transfer from zero.
-const CDI_LABEL: &str = "cdi.kubevirt.io";
 
 /// Pods of storage managers, as (label, value) of their own manifests: a disk that detaches needs them.
 ///

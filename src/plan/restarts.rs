@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::build::{too_short, warnings};
+use super::build::{slots, warnings};
+use super::time::too_short;
 use super::{NodePlan, Plan, PlanOptions, VmItem, forecast_vm};
 use crate::facts::{Index, Scope};
 use crate::forecast::restart::is_candidate;
@@ -21,7 +22,7 @@ pub fn restarts(index: &Index, scope: &Scope, options: &PlanOptions, now: Timest
     }
     let plans: Vec<NodePlan> = nodes.into_iter().map(|(node, vms)| node_plan(index, node, vms, options)).collect();
     let mut all = warnings(index, &plans);
-    all.extend(too_short(index, plans.iter().flat_map(|plan| &plan.vms), &[], options));
+    all.extend(too_short(plans.iter().flat_map(|plan| &plan.vms), &[], slots(index), options.timeout));
     Plan { nodes: plans, warnings: all, nowhere_to_go: false, closed_nodes: String::new() }
 }
 
@@ -36,5 +37,8 @@ fn node_plan(index: &Index, node: &str, vms: Vec<VmItem>, options: &PlanOptions)
         vms,
         pods: Vec::new(),
         timeout: options.timeout,
+        slots: slots(index),
+        // They are looked at together.
+        too_short: Vec::new(),
     }
 }

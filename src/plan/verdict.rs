@@ -50,8 +50,8 @@ impl NodePlan {
         matches!(vm.action, VmAction::ShutDown | VmAction::Restart) && vm.grace > self.timeout
     }
 
-    /// Drops the warnings about what the settled plan does not do: notes on VMs that are left alone, and a timeout that is
-    /// not how the drain is expected to end.
+    /// Drops the warnings about what the settled plan does not do: notes on VMs that are left alone, the time that they
+    /// would need, and a timeout that is not how the drain is expected to end.
     pub(super) fn drop_idle_warnings(&mut self) {
         let mut idle: Vec<String> = Vec::new();
         for vm in self.vms.iter().filter(|v| v.action == VmAction::Leave) {
@@ -60,6 +60,11 @@ impl NodePlan {
         if self.report().exit_code != ExitCode::Timeout.code() {
             idle.extend(self.vms.iter().map(owner_warning));
         }
+        let too_short = super::time::too_short(&self.vms, &self.pods, self.slots, self.timeout);
+        let at = self.warnings.iter().position(|w| self.too_short.contains(w)).unwrap_or(self.warnings.len());
+        self.warnings.retain(|w| !self.too_short.contains(w));
+        self.warnings.splice(at..at, too_short.clone());
+        self.too_short = too_short;
         self.warnings.retain(|warning| !idle.contains(warning));
     }
 

@@ -35,9 +35,6 @@ fn for_vm(row: &VmRow, cause: Cause) -> Option<String> {
     let stop =
         if owned { format!("`virtctl stop {name} -n {ns}`") } else { format!("`kubectl delete vmi {name} -n {ns}`") };
     Some(match cause {
-        Cause::MigrationFailed => {
-            format!("{stop}, or a MigrationPolicy that gives it more time (completionTimeoutPerGiB) or allowPostCopy")
-        }
         Cause::MigrationMissing => format!("`kubectl get vmim -n {ns}`, and look at the log of virt-controller"),
         Cause::BecameNonMigratable => "the same command again: a new plan says what it takes now".to_owned(),
         Cause::RestartStalled => format!("`kubectl describe vm {name} -n {ns}` says what it waits for"),
@@ -112,7 +109,6 @@ mod tests {
     #[test]
     fn what_only_the_run_finds_has_a_remedy() {
         let causes = [
-            Cause::MigrationFailed,
             Cause::MigrationMissing,
             Cause::BecameNonMigratable,
             Cause::RestartStalled,

@@ -64,8 +64,10 @@ enum Rest {
 
 impl Rest {
     fn of_vm(node: &NodeReport, row: &VmRow) -> Option<Self> {
-        let outside =
-            matches!(row.cause, Some(Cause::ExternalOwner | Cause::MigrationMissing | Cause::MigrationFailed));
+        let outside = matches!(
+            row.cause,
+            Some(Cause::ExternalOwner | Cause::MigrationMissing | Cause::MigrationFailed | Cause::NoMigrationTarget)
+        );
         let moving = (row.marked && !outside) || row.cause.is_some_and(ends_by_itself);
         match row.outcome {
             VmOutcome::Blocks if row.waiting_helps != Some(true) => Some(Self::Stuck),
@@ -324,15 +326,18 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
     // Of a node that does not exist any more nothing is left to drain or to undo.
     let undone: Vec<&NodeReport> = began.into_iter().filter(|n| !is_drained(n) && !n.vanished).collect();
     if !undone.is_empty() {
-        let stuck = |n: &NodeReport| {
-            n.vms.iter().any(|v| Rest::of_vm(n, v) == Some(Rest::Stuck))
-                || n.pods.iter().any(|p| Rest::of_pod(p) == Some(Rest::Stuck))
-        };
-        let after = if undone.iter().any(|n| stuck(n)) { ", once the above is done" } else { "" };
+        let stuck = stuck_needs(&undone);
+        let after = if stuck.iter().any(|needs| needs.is_empty()) { ", once the above is done" } else { "" };
         // Its flags are not known here, and without them it would be another command.
         let timeout = undone.iter().any(|n| n.verdict == Verdict::Timeout);
         let longer = if timeout { format!(", with a --timeout above {}", span(s.timeout)) } else { String::new() };
-        let again = "the same command again".to_owned();
+        let mut flags: Vec<&str> = stuck.into_iter().flatten().copied().collect();
+        flags.sort_unstable();
+        flags.dedup();
+        let again = match flags.as_slice() {
+            [] => "the same command again".to_owned(),
+            flags => format!("the same command with {}", flags.join(" ")),
+        };
         let nothing_left = undone.iter().all(|n| n.undo.as_ref().is_some_and(|u| u.verdict == UndoVerdict::Undone));
         let resumes = if nothing_left { "" } else { "; it resumes what has begun" };
         steps.push((again, format!("to go on{longer}{after}{resumes}")));
@@ -386,6 +391,19 @@ fn give_up(undone: &[&NodeReport]) -> Option<Step> {
         (false, true) => "to give up: lifts the cordon if safe-drain set it",
     };
     Some((format!("kubectl safe-drain cancel {nodes}"), why.to_owned()))
+}
+
+/// The flags that each row needs that only a human can clear; none where no flag does it.
+fn stuck_needs<'a>(nodes: &[&'a NodeReport]) -> Vec<&'a [&'static str]> {
+    let vms = |n: &&'a NodeReport| {
+        let node: &'a NodeReport = n;
+        node.vms.iter().filter(move |v| Rest::of_vm(node, v) == Some(Rest::Stuck)).map(|v| v.needs.as_slice())
+    };
+    let pods = |n: &&'a NodeReport| {
+        let node: &'a NodeReport = n;
+        node.pods.iter().filter(|p| Rest::of_pod(p) == Some(Rest::Stuck)).map(|p| p.needs.as_slice())
+    };
+    nodes.iter().flat_map(vms).chain(nodes.iter().flat_map(pods)).collect()
 }
 
 fn node_names_of(nodes: &[&NodeReport], wanted: impl Fn(&NodeReport) -> bool) -> Option<String> {

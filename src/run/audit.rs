@@ -123,6 +123,7 @@ fn tell_unread(unread: &Unread, index: &mut Index, session: &mut Session) -> Res
         }
         Part::Claims => "which VMs are bound to a node by their disks is unknown",
         Part::Objects(Watched::Budgets) => "which shutdowns a disruption budget would refuse is unknown",
+        Part::ReplicaSets => "which strategy a new VMI of a replica set would get is unknown",
         Part::Version | Part::DaemonSets | Part::CdiNamespace => "what depends on it is unknown",
         Part::ApiGroups | Part::Objects(Watched::Nodes) => {
             return Err(api_error(&format!("cannot read {part}"), problem));

@@ -15,7 +15,7 @@ use crate::exit::ExitCode;
 use crate::facts::Index;
 use crate::machine::{Machine, MachineOptions, Planner};
 use crate::plan::consent::{Consent, ConsentOptions, Decision, Question, RestartStale, decline, grant, settle};
-use crate::plan::{self, Plan, PlanOptions, would_exit};
+use crate::plan::{self, ConsentKind, Plan, PlanOptions, would_exit};
 use crate::report::style::page;
 use crate::report::text::plural;
 use crate::report::{Task, question as ask};
@@ -149,6 +149,9 @@ async fn settle_and_execute(
                 session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
                 let error =
                     CliError::new(ErrorKind::Refused, "not confirmed; nothing was changed").hint(match terms.task {
+                        Task::Drain if question.asked().any(|vm| vm.kind == ConsentKind::EvictDown) => {
+                            "--dry-run shows the plan; a VM that may not go down must be moved or stopped by hand first"
+                        }
                         Task::Drain => "--restart-stale=never drains what needs no restart; --dry-run shows the plan",
                         Task::Restart { .. } => "-n and -l choose some of them; --dry-run shows the plan",
                     });

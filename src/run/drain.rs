@@ -230,7 +230,12 @@ pub(super) fn tell_unread(unread: &Unread, session: &mut Session) -> Result<(), 
             &format!("cannot read {part}, and without them no VM can be judged; nothing was changed"),
             problem,
         )),
-        Part::Objects(Watched::Budgets) | Part::Version | Part::Claims | Part::DaemonSets | Part::CdiNamespace => {
+        Part::Objects(Watched::Budgets)
+        | Part::Version
+        | Part::Claims
+        | Part::DaemonSets
+        | Part::ReplicaSets
+        | Part::CdiNamespace => {
             let text = format!("cannot read {part} ({}): what depends on it is unknown", problem.message);
             session.emit(EventKind::Noted { warning: true, text });
             Ok(())

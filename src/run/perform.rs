@@ -63,6 +63,9 @@ impl Performer {
             EffectKind::ReadKubeVirt { key } => Reply::KubeVirt(found(requests.get_kubevirt(key).await)),
             EffectKind::ReadPod { pod } => Reply::Pod(found(requests.get_pod(&pod.key()).await)),
             EffectKind::Undo { step } => Reply::Undo(undo_step(requests, step, false).await),
+            EffectKind::ReadPending { namespace } => {
+                Reply::Pods(requests.list_pending_pods(namespace).await.map_err(failure))
+            }
             EffectKind::RelistPods { node } => Reply::Pods(requests.list_pods_on(node).await.map_err(failure)),
             EffectKind::ListVolumes { node } => Reply::Volumes(attached(requests.volume_attachments(node).await)),
         }

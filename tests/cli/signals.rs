@@ -204,7 +204,7 @@ fn what_an_interrupt_says_of_a_migration() {
 
     node-0 not drained: interrupted after 0s; it stays cordoned
       Still stopping or migrating (goes on by itself):
-        ? VM tenant-a/web-1: it is migrating to node-1
+        ? VM tenant-a/web-1: it is migrating to node-1; it still runs on node-0
 
     Next:
       the same command again            to go on; it resumes what has begun

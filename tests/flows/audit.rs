@@ -388,7 +388,8 @@ async fn the_role_that_is_shipped_is_all_that_it_reads() {
             world = world.volume("tenant-a", &name, "ReadWriteOnce", Some("node-0"));
             vm = vm.claim(&name);
         }
-        let run = audit(&world.vm("tenant-a", vm).done()).run().await;
+        let world = world.vm("tenant-a", vm).vmi_replica_set("tenant-a", "farm", 1, Vm::new("farm"));
+        let run = audit(&world.done()).run().await;
         run.exits(0);
         let rights = run.requests.iter().filter_map(|r| right(&r.path));
         used.extend(rights.map(|(group, resource, verb)| (group, resource, verb.to_owned())));

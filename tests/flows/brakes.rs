@@ -56,6 +56,33 @@ async fn the_first_restart_without_a_node_stops_further_ones() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quota_that_keeps_a_restarted_vm_off_is_said_and_stops_further_ones() {
+    let sim = stale(8).quota("tenant-a", "small", 100).done();
+    let lowered = |sim: &Sim| {
+        sim.update("ResourceQuota", "tenant-a", "small", |q| q.put("/spec/hard/pods", "0"));
+    };
+    let run = drain(&sim, "node-0")
+        .with(always)
+        .timeout(600)
+        .changes()
+        .when(|e| matches!(e, EventKind::VmRestarting { .. }), lowered)
+        .run()
+        .await;
+    run.exits(3);
+    assert_eq!(run.asked("PUT", "/restart").len(), 5, "{run}");
+    let rows = run.rows("vms");
+    let down: Vec<_> = rows.iter().filter(|r| r.text("/outcome") == "down").collect();
+    assert_eq!(down.len(), 5, "{run}");
+    for row in down {
+        let why = "its launcher cannot be made: exceeded quota: small, requested: pods=1";
+        assert!(row.text("/because").starts_with(why) && row.text("/cause") == "Unschedulable", "{row}");
+    }
+    let kept = rows.iter().filter(|r| r.text("/because").ends_with("could not be started after its restart")).count();
+    assert_eq!(kept, 3, "{run}");
+    assert!(run.elapsed < secs(90), "the words of a quota are the same each time: {:?}", run.elapsed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cluster_that_was_switched_back_stops_the_restarts() {
     let sim = stale(3).done();
     let run = drain(&sim, "node-0")

@@ -25,6 +25,7 @@ mod rights;
 mod scenarios;
 mod signals;
 mod snapshots;
+mod strategies;
 mod switch;
 mod trouble;
 mod vms;

@@ -254,7 +254,7 @@ async fn a_refused_restart_blocks_and_is_not_tried_for_ever() {
     let text = "Internal error occurred: VM is not running: restart refused";
     sim.fault(Fault::on("PUT", "/restart", Then::status(409, "Conflict", text)));
     let run = restart_stale(&sim).timeout(120).changes().run().await;
-    run.exits(3).says("waiting will not clear the rest").says("the restart was refused");
+    run.exits(3).says("waiting will not clear the rest").says("refuses the restart");
     run.vm_is("db-0", "blocks", "RestartRefused");
     assert!(run.asked("PUT", "/restart").len() <= 5, "{run}");
 }

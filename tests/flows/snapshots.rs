@@ -105,7 +105,7 @@ async fn a_strategy_switch() {
       ✓ 4 pods gone; 1 stays (DaemonSet)
       Still stopping or migrating (goes on by itself):
         ? VM tenant-a/fail-1: its migration is queued, attempt 3 (last attempt failed: Live migration is not completed after 150 seconds and has been aborted)
-        ? VM tenant-a/hang-1: it is migrating to node-1
+        ? VM tenant-a/hang-1: it is migrating to node-1 for 59s; it still runs on node-0
       Still on the node (waiting or a second run may clear it):
         ? VM tenant-a/ext-1: its owner has not acted (strategy External: an outside controller must drain and delete this VM)
       Blocked (waiting will not clear it):
@@ -152,7 +152,7 @@ async fn an_interruption() {
 
     node-0 not drained: interrupted after 0s; it stays cordoned
       Still stopping or migrating (goes on by itself):
-        ? VM tenant-a/web-1: it is migrating to node-2
+        ? VM tenant-a/web-1: it is migrating to node-2; it still runs on node-0
         ? pod shop/cart-45c6v26qck-qqvf9: accepted, still stopping (grace 30s)
 
     Next:

@@ -65,6 +65,7 @@ impl From<wire::VirtualMachineInstance> for VmiFacts {
             unschedulable: condition("PodScheduled")
                 .filter(|c| c.is_false_because("Unschedulable"))
                 .map(|c| c.message.clone()),
+            not_created: condition("Synchronized").filter(|c| c.is_false_because("FailedCreate")).map(not_created),
             running_backup: non_empty(backup.backup_name).filter(|_| !backup.completed),
             tenant_cluster: non_empty(labels.get(TENANT_CLUSTER).cloned()),
             outdated: labels.contains_key(OUTDATED),
@@ -73,6 +74,12 @@ impl From<wire::VirtualMachineInstance> for VmiFacts {
             key: key(&mut meta),
         }
     }
+}
+
+/// Of a quota's refusal what stays the same with each try: the pod's name is another one each time.
+fn not_created(condition: &wire::Condition) -> String {
+    let text = condition.message.as_str();
+    text.find("exceeded quota").map_or(text, |at| &text[at..]).to_owned()
 }
 
 fn vmi_owner(owner: Option<Owner>) -> VmiOwner {
@@ -149,6 +156,9 @@ impl From<wire::VirtualMachine> for VmFacts {
             run_strategy,
             template_strategy: strategy(spec.template.spec.eviction_strategy),
             instancetype: spec.instancetype.is_some(),
+            pool: controller(&mut meta)
+                .filter(|o| o.kind == "VirtualMachinePool" && o.api_version.starts_with("pool.kubevirt.io/"))
+                .map(|o| o.name),
             restart_required: wire::condition(&status.conditions, "RestartRequired")
                 .is_some_and(wire::Condition::is_true),
             change_pending: !status.state_change_requests.is_empty(),
@@ -156,6 +166,13 @@ impl From<wire::VirtualMachine> for VmFacts {
             uid: uid(&mut meta),
             key: key(&mut meta),
         }
+    }
+}
+
+impl wire::VirtualMachineInstanceReplicaSet {
+    /// The strategy in its template.
+    pub fn template_strategy(self) -> Option<Strategy> {
+        strategy(self.spec.template.spec.eviction_strategy)
     }
 }
 
@@ -189,6 +206,10 @@ impl From<wire::KubeVirt> for KubeVirtFacts {
             strategy: strategy(spec.configuration.eviction_strategy),
             version: non_empty(status.observed_version),
             target_version: non_empty(status.target_version),
+            expands_instancetypes: matches!(
+                spec.configuration.instancetype.reference_policy.as_deref(),
+                Some("expand" | "expandAll")
+            ),
             migrations_per_node: migrations
                 .parallel_outbound_migrations_per_node
                 .unwrap_or(DEFAULT_MIGRATIONS_PER_NODE),

@@ -82,6 +82,8 @@ pub struct KubeVirtFacts {
     pub version: Option<String>,
     /// `status.targetKubeVirtVersion`: differs during an upgrade.
     pub target_version: Option<String>,
+    /// True if `instancetype.referencePolicy` has KubeVirt write expanded specs, the cluster's strategy among them, into VMs.
+    pub expands_instancetypes: bool,
     /// Outbound migrations per node (default 2).
     pub migrations_per_node: u32,
     /// Migrations per cluster (default 5).

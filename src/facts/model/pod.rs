@@ -12,6 +12,8 @@ pub const APP_LABEL: &str = "kubevirt.io";
 pub const LAUNCHER: &str = "virt-launcher";
 /// Its value on a pod that attaches a hot-plugged volume.
 pub const HOTPLUG: &str = "hotplug-disk";
+/// Label key of CDI's pods (CDI `CDILabelKey`).
+pub const CDI_LABEL: &str = "cdi.kubevirt.io";
 
 /// Phase of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +113,12 @@ impl PodFacts {
     /// True with the label of a launcher or of a hot-plug pod.
     pub fn is_of_vm(&self) -> bool {
         self.labels.get(APP_LABEL).is_some_and(|value| value == LAUNCHER || value == HOTPLUG)
+    }
+
+    /// The claim that it fills: CDI's importers, upload servers and clone sources belong to theirs.
+    pub fn fills(&self) -> Option<Key> {
+        let owner = self.owner.as_ref().filter(|o| o.kind == "PersistentVolumeClaim")?;
+        self.labels.contains_key(CDI_LABEL).then(|| Key::new(&self.key.namespace, &owner.name))
     }
 }
 

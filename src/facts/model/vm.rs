@@ -191,6 +191,8 @@ pub struct VmiFacts {
     pub cpu_model: Option<String>,
     /// The scheduler's words, while no node fits (`PodScheduled=False`, reason `Unschedulable`).
     pub unschedulable: Option<String>,
+    /// Why its launcher could not be made (`Synchronized=False`, reason `FailedCreate`), for example by a quota.
+    pub not_created: Option<String>,
     /// Name of a backup that runs.
     pub running_backup: Option<String>,
     /// Cluster API's cluster name (label `cluster.x-k8s.io/cluster-name`), for VMs that are nodes of another cluster.
@@ -279,6 +281,8 @@ pub struct VmFacts {
     pub template_strategy: Option<Strategy>,
     /// True if it names an instancetype.
     pub instancetype: bool,
+    /// Name of the VirtualMachinePool that made it and writes its template.
+    pub pool: Option<String>,
     /// Condition `RestartRequired`: a restart also applies staged changes.
     pub restart_required: bool,
     /// True while `status.stateChangeRequests` is not empty.

@@ -181,6 +181,22 @@ pub(in crate::facts) struct VmStatus {
     pub(in crate::facts) conditions: Vec<Condition>,
 }
 
+/// A VirtualMachineInstanceReplicaSet.
+#[derive(Debug, Clone, Deserialize)]
+pub struct VirtualMachineInstanceReplicaSet {
+    #[serde(deserialize_with = "metadata")]
+    pub(in crate::facts) metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(in crate::facts) spec: ReplicaSetSpec,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::facts) struct ReplicaSetSpec {
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::facts) template: VmTemplate,
+}
+
 /// A VirtualMachineInstanceMigration.
 #[derive(Debug, Clone, Deserialize)]
 pub struct VirtualMachineInstanceMigration {
@@ -246,6 +262,14 @@ pub(in crate::facts) struct Configuration {
     pub(in crate::facts) eviction_strategy: Option<String>,
     #[serde(deserialize_with = "or_default")]
     pub(in crate::facts) migrations: MigrationConfiguration,
+    #[serde(deserialize_with = "or_default")]
+    pub(in crate::facts) instancetype: InstancetypeConfiguration,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(in crate::facts) struct InstancetypeConfiguration {
+    pub(in crate::facts) reference_policy: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

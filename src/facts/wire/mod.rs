@@ -15,7 +15,9 @@ mod pod;
 mod quantity;
 
 pub use self::core::{Node, PersistentVolume, PersistentVolumeClaim, PodDisruptionBudget};
-pub use self::kubevirt::{KubeVirt, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
+pub use self::kubevirt::{
+    KubeVirt, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration, VirtualMachineInstanceReplicaSet,
+};
 pub use self::pod::Pod;
 
 pub(in crate::facts) use self::core::{NodeSelector, Requirement, SelectorWire};
@@ -80,6 +82,13 @@ resource!(
     "kubevirt.io",
     "v1",
     "virtualmachineinstancemigrations",
+    NamespaceResourceScope
+);
+resource!(
+    VirtualMachineInstanceReplicaSet,
+    "kubevirt.io",
+    "v1",
+    "virtualmachineinstancereplicasets",
     NamespaceResourceScope
 );
 resource!(KubeVirt, "kubevirt.io", "v1", "kubevirts", NamespaceResourceScope);

@@ -2,3 +2,4 @@ mod budgets;
 mod staleness;
 mod targets;
 mod vms;
+mod words;

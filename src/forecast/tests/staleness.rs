@@ -9,7 +9,7 @@ const LMIP: Strategy = Strategy::LiveMigrateIfPossible;
 
 fn look(cluster: Option<Strategy>, vm: &VmFacts, vmi: &VmiFacts) -> Strategies {
     let world = world().cluster_strategy(cluster);
-    strategies(vmi, Some(vm), &world.index.kubevirt())
+    strategies(vmi, Some(vm), &world.index)
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn a_vmi_without_a_strategy_has_the_clusters() {
 fn nothing_is_promised_without_one_clear_kubevirt_object() {
     let world = world().cluster_unclear();
     let vmi = vmi("a").live_migrate().not_migratable("DisksNotLiveMigratable");
-    let found = strategies(&vmi, Some(&vm("a").template(LMIP)), &world.index.kubevirt());
+    let found = strategies(&vmi, Some(&vm("a").template(LMIP)), &world.index);
     assert_eq!((found.now, found.fresh, found.stale, found.restart_helps), (Some(LM), None, None, None));
-    let found = strategies(&vmi.strategy(None), Some(&vm("a")), &world.index.kubevirt());
+    let found = strategies(&vmi.strategy(None), Some(&vm("a")), &world.index);
     assert_eq!(found.now, None);
 }
 
@@ -57,7 +57,7 @@ fn nothing_is_promised_without_one_clear_kubevirt_object() {
 fn fresh_is_unknown_where_no_vm_owns_the_vmi() {
     for owner in [VmiOwner::Standalone, VmiOwner::ReplicaSet { name: "rs".into() }] {
         let vmi = vmi("a").live_migrate().not_migratable("DisksNotLiveMigratable").owned_by(owner);
-        let found = strategies(&vmi, None, &world().index.kubevirt());
+        let found = strategies(&vmi, None, &world().index);
         assert_eq!((found.fresh, found.source, found.stale), (None, None, None));
         assert_eq!(found.restart_helps, Some(false), "there is nothing to restart");
     }
@@ -77,7 +77,7 @@ fn a_restart_helps_only_if_all_of_its_conditions_hold() {
     assert_eq!(helps(vm("a"), stale().condition_missing()), None, "not known yet");
     assert_eq!(helps(vm("a"), stale().strategy(Some(Strategy::None))), Some(false), "the eviction passes anyway");
     assert_eq!(
-        strategies(&stale(), None, &world().index.kubevirt()).restart_helps,
+        strategies(&stale(), None, &world().index).restart_helps,
         None,
         "a VM that could not be read may be anything"
     );

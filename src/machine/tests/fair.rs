@@ -383,8 +383,7 @@ impl Fair {
                     return Reply::Cordon(Err(if conflict { Failure::Conflict } else { Failure::Passing("t".into()) }));
                 }
                 let facts = self.rig.machine.core.index.node(node).unwrap().clone();
-                let wrote = !facts.unschedulable;
-                Reply::Cordon(Ok(Cordoned { facts: facts.cordoned(), wrote }))
+                Reply::Cordon(Ok(Cordoned { wrote: !facts.unschedulable, facts: facts.cordoned() }))
             }
             EffectKind::Undo { .. } => Reply::Undo(UndoAnswer::Done),
             EffectKind::Uncordon { node } => unreachable!("nothing is refused for good, but {node} is uncordoned"),
@@ -393,9 +392,9 @@ impl Fair {
             EffectKind::ReadVmi { .. } if self.is_unkind() => Reply::Vmi(Err(Failure::Passing("t".into()))),
             EffectKind::ReadVmi { vmi } => Reply::Vmi(self.vmis.get(&vmi.name).cloned().ok_or(Failure::NotFound)),
             EffectKind::ReadPod { pod } => Reply::Pod(self.pods.get(&pod.uid).cloned().ok_or(Failure::NotFound)),
+            EffectKind::ReadPending { .. } => Reply::Pods(Ok(Vec::new())),
             EffectKind::RelistPods { node } => {
-                let here = |p: &&PodFacts| p.node.as_deref() == Some(node);
-                Reply::Pods(Ok(self.pods.values().filter(here).cloned().collect()))
+                Reply::Pods(Ok(self.pods.values().filter(|p| p.node.as_deref() == Some(node)).cloned().collect()))
             }
             EffectKind::ListVolumes { .. } => Reply::Volumes(Ok(Vec::new())),
             EffectKind::Restart { vm } => {

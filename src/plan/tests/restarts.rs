@@ -76,7 +76,8 @@ fn a_vm_may_come_back_to_its_node_unless_that_is_closed() {
     assert_eq!((item.consent, item.row.outcome), (Some(ConsentKind::RestartDown), VmOutcome::DownUntilNode));
     let because = &item.row.because;
     assert!(
-        because.contains("then it stays down: no node can take it") && because.contains("cordoned (node-0)"),
+        because.contains("then it stays down until a node is open to it (no node can take it")
+            && because.contains("cordoned (node-0)"),
         "{because}"
     );
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::facts::Key;
+use crate::forecast::words::after_failed_migrations;
 use crate::report::summary::{Summary, summary};
 
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1800);
@@ -72,9 +74,9 @@ fn blocked_says_what_remains_why_and_what_to_do() {
             budget shop/cart never allows it: minAvailable 100% → relax the budget
 
     Next:
-      the same command again            to go on, once the above is done; it resumes what has begun
-      kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts
-                                        the cordon
+      the same command with --restart-stale  to go on, once the above is done; it resumes what has begun
+      kubectl safe-drain cancel node-0       to give up: cancels evacuations (an uncordon would not),
+                                             lifts the cordon
     ");
 }
 
@@ -183,8 +185,10 @@ fn refused_needs_no_next_step() {
 
 #[test]
 fn a_failed_migration_has_a_remedy_and_does_not_go_on_by_itself() {
+    let why = "not completed after 150 seconds";
     let failed = VmRow {
         cause: Some(Cause::MigrationFailed),
+        remedy: Some(after_failed_migrations(why, &Key::new("tenant-a", "big-1"), true)),
         marked: true,
         waiting_helps: Some(false),
         ..vm("big-1", VmOutcome::Blocks, "3 migrations failed in a row, last: not completed after 150 seconds")

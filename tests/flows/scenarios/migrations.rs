@@ -6,7 +6,16 @@ use safe_drain_sim::{Json, PodSpec, Vm};
 use serde_json::{Value, json};
 
 use super::{Act, Stage};
-use crate::harness::secs;
+use crate::harness::{Outcome, secs};
+
+/// All details that were told of a VM's progress.
+fn details(run: &Outcome, vm: &str) -> Vec<String> {
+    let of = |e: &EventKind| {
+        let EventKind::VmProgressed { vm: key, progress, .. } = e else { return None };
+        progress.detail.clone().filter(|_| key.name == vm)
+    };
+    run.events.iter().filter_map(|e| of(&e.kind)).collect()
+}
 
 fn unschedulable(s: &Stage, n: usize, yes: bool) -> Act {
     let patch = json!({"spec": {"unschedulable": yes}});
@@ -86,6 +95,28 @@ pub async fn target_on_the_node(s: &Stage) {
     assert_eq!(row.text("/nodeAfter"), s.node(2), "{run}");
     let now = s.get("VirtualMachineInstance", "web-1").await.expect("it runs");
     assert_eq!((now.uid(), now.text("/status/nodeName")), (uid.as_str(), s.node(2).as_str()), "{run}");
+}
+
+pub async fn unschedulable_target(s: &Stage) {
+    s.nodes(1).await;
+    s.vm(Vm::new("web-1").eviction_strategy("LiveMigrate")).await;
+    s.settle().await;
+    s.nodes(1).await;
+    // The only node that could take it is closed when its eviction is on its way.
+    let close = s.at_once(unschedulable(s, 1, true));
+    let open = s.doing(unschedulable(s, 1, false));
+    let evicting = |e: &EventKind| matches!(e, EventKind::PodEvicting { launcher: true, .. });
+    let run = s
+        .run(s.drain(0).timeout(180).changes().right_before("POST", "/pods/virt-launcher-web-1", close).later_than(
+            evicting,
+            secs(8),
+            open,
+        ))
+        .await;
+    run.exits(0);
+    run.vm_is("web-1", "migrates", "");
+    let words = details(&run, "web-1");
+    assert!(words.iter().any(|d| d.contains("nodes are available")), "the scheduler's words: {words:?}\n{run}");
 }
 
 pub async fn aborted_drain(s: &Stage) {

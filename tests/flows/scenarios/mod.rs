@@ -101,6 +101,7 @@ scenarios! { real_beside simulated_beside:
     migrations::aborted_drain
     migrations::failing_migration
     migrations::target_on_the_node
+    migrations::unschedulable_target
     owners::owners
     owners::refused_restart
     pods::bare_pod

@@ -88,6 +88,14 @@ fn what_the_recorded_vmis_lack() {
         [claim("pvc"), claim("dv"), base, VmVolumeSource::HostDisk, claim("dump"), VmVolumeSource::Other]
     );
     assert_eq!((facts.unschedulable.as_deref(), facts.running_backup.as_deref()), (Some("0/3 nodes"), Some("nightly")));
+    let refused = |reason: &str, message: &str| {
+        let condition = json!({"type": "Synchronized", "status": "False", "reason": reason, "message": message});
+        vmi(json!({}), json!({"conditions": [condition]})).not_created
+    };
+    let quota = "failed to create virtual machine pod: pods \"virt-launcher-a-xyz\" is forbidden: exceeded quota: small, limited: pods=2";
+    assert_eq!(refused("FailedCreate", quota).as_deref(), Some("exceeded quota: small, limited: pods=2"));
+    assert_eq!(refused("FailedCreate", "no disk").as_deref(), Some("no disk"));
+    assert_eq!(refused("Synchronizing with the Domain failed.", "x"), None);
     assert_eq!((facts.migratable, facts.strategy, facts.scheduled_at), (Migratable::Missing, None, None));
     assert!(facts.agent_connected && facts.has_devices && facts.outdated);
     assert!(facts.labels.contains(&("cluster.x-k8s.io/cluster-name".to_owned(), "tenant".to_owned())));
@@ -177,6 +185,7 @@ fn the_kubevirt_cr() {
         strategy: Some(Strategy::LiveMigrateIfPossible),
         version: Some("v1.9.0".to_owned()),
         target_version: Some("v1.9.0".to_owned()),
+        expands_instancetypes: false,
         migrations_per_node: 2,
         migrations_per_cluster: 5,
         drain_taint: "kubevirt.io/drain".to_owned(),

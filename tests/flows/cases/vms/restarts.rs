@@ -140,7 +140,7 @@ async fn c37_a_restart_that_is_refused_leaves_a_blocker_and_is_never_forced() {
         let run = drain(&sim, "node-0").with(always).signal(secs(5), StopReason::Interrupt).run().await;
         run.exits(130);
         let because = "its restart was sent and not answered yet: it may have been accepted";
-        assert_eq!(run.vm_is("db-0", "pending", "Interrupted").text("/because"), because);
+        assert_eq!(run.vm_is("db-0", "pending", "Stopping").text("/because"), because);
 
         // Accepted, and the new VMI carries something else than was promised.
         let sim = stale(profile);
