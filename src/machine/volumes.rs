@@ -8,7 +8,7 @@ use super::node::{NodeRun, Phase};
 use super::pod::Closed;
 use super::types::{EffectKind, Failure, RequestId};
 use crate::event::EventKind;
-use crate::outcome::still_attached;
+use crate::outcome::{PodOutcome, still_attached};
 use crate::plan::Wave;
 
 /// How long the list may hold up the end: it only adds to what is told.
@@ -37,10 +37,12 @@ impl Volumes {
 }
 
 impl NodeRun {
-    /// Asks for them, together with the last list of pods. Where something blocks, its volumes are attached for a reason.
+    /// Asks for them, together with the last list of pods. Where something blocks, or is left out
+    /// by `--pod-selector`, volumes are attached for a reason.
     pub(super) fn ask_for_volumes(&mut self, core: &mut Core, now: Duration) {
         self.volumes = Volumes::Unasked;
-        if self.closings().any(|closed| matches!(closed, Some(Closed::Blocked | Closed::Pending))) {
+        let blocked = self.closings().any(|closed| matches!(closed, Some(Closed::Blocked | Closed::Pending)));
+        if blocked || self.pods.iter().any(|pod| pod.item.row.outcome == PodOutcome::NotSelected) {
             return;
         }
         let kind = EffectKind::ListVolumes { node: self.place.node.clone() };

@@ -1,7 +1,7 @@
 //! What is still attached when the last pod has gone: told, never waited for for long.
 
 use super::*;
-use crate::facts::testing::{pod, world};
+use crate::facts::testing::{labels, pod, world};
 use crate::outcome::Verdict;
 
 const SHORT: Duration = Duration::from_millis(500);
@@ -80,7 +80,14 @@ fn a_pod_that_comes_meanwhile_is_drained_first() {
 }
 
 #[test]
-fn nobody_asks_where_something_blocks() {
+fn nobody_asks_where_something_blocks_or_is_left_out() {
+    let selector = crate::facts::LabelSelector { match_labels: labels(&[("app", "db")]), expressions: Vec::new() };
+    let left_out = |s: &mut Setup| s.plan.pod_selector = Some(selector);
+    let mut rig = Rig::new(world().pod(pod("web-0")), &["node-0"], left_out).cordoned();
+    assert_eq!(rig.effects(), [EffectKind::RelistPods { node: "node-0".into() }]);
+    rig.relist();
+    assert_eq!(rig.ended(), Some(ExitCode::Done));
+
     let mut rig = Rig::one(world().pod(pod("web-0"))).cordoned();
     rig.evict("web-0", EvictionAnswer::Forbidden { text: "no".into() });
     assert_eq!(rig.effects(), [EffectKind::RelistPods { node: "node-0".into() }]);
