@@ -13,6 +13,7 @@ use kube::{Client, Config};
 use super::gate::{Current, Gate, Through};
 use super::kubeconfig::{Choice, Sources, choose};
 use super::problem::{ApiProblem, explain};
+use super::proxy;
 use super::requests::Requests;
 use crate::settings::ClientOptions;
 
@@ -261,13 +262,18 @@ fn client(mut config: Config) -> Result<Client, kube::Error> {
 }
 
 fn configure(origin: &Origin, may_ask: bool) -> Result<(Config, Option<String>), ConnectError> {
-    let (mut config, context) = match origin {
+    let (mut config, context, proxy) = match origin {
         Origin::InCluster => {
             let config = Config::incluster().map_err(|e| ConnectError::Setting { why: e.to_string() })?;
-            (config, None)
+            (config, None, None)
         }
         Origin::Kubeconfig(options) => from_kubeconfig(options, may_ask)?,
     };
+    // The kubeconfig's own, whatever NO_PROXY says; else that of the environment.
+    let proxy = proxy.or_else(|| proxy::of_environment(&config.cluster_url, |name| std::env::var(name).ok()));
+    let proxy =
+        proxy.map(|url| url.parse().map_err(|e| ConnectError::Setting { why: format!("the proxy's URL: {e}") }));
+    config.proxy_url = proxy.transpose()?;
     // Repeating is this tool's own business: the client would repeat a refused eviction 15 times, unseen.
     config.default_retry = false;
     // A limit on reading would end watches; each request has its own.
@@ -277,7 +283,11 @@ fn configure(origin: &Origin, may_ask: bool) -> Result<(Config, Option<String>),
     Ok((config, context))
 }
 
-fn from_kubeconfig(options: &ClientOptions, may_ask: bool) -> Result<(Config, Option<String>), ConnectError> {
+/// The configuration, its context, and the proxy that the kubeconfig names.
+fn from_kubeconfig(
+    options: &ClientOptions,
+    may_ask: bool,
+) -> Result<(Config, Option<String>, Option<String>), ConnectError> {
     let variable = std::env::var_os("KUBECONFIG");
     let home = std::env::home_dir();
     let sources = Sources::find(options.kubeconfig.as_deref(), variable.as_deref(), home.as_deref());
@@ -291,9 +301,10 @@ fn from_kubeconfig(options: &ClientOptions, may_ask: bool) -> Result<(Config, Op
         exec.interactive_mode = Some(ExecInteractiveMode::Never);
     }
     let context = choice.context.clone();
+    let proxy = choice.cluster.proxy_url.clone().filter(|url| !url.is_empty());
     let loaded = tokio::runtime::Handle::current()
         .block_on(Config::from_custom_kubeconfig(choice.into_kubeconfig(), &KubeConfigOptions::default()));
-    Ok((loaded.map_err(|e| invalid(&e))?, context))
+    Ok((loaded.map_err(|e| invalid(&e))?, context, proxy))
 }
 
 /// What is wrong with the values of a kubeconfig that could be read.

@@ -9,6 +9,7 @@ mod gate;
 mod kubeconfig;
 mod lookups;
 mod problem;
+mod proxy;
 mod requests;
 mod snapshot;
 mod watches;

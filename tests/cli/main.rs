@@ -20,6 +20,7 @@ mod cluster;
 mod connection;
 mod demo;
 mod documents;
+mod environment;
 mod events;
 mod pty;
 mod refusals;

@@ -29,29 +29,29 @@ impl Answer {
 /// A server that runs until its test ends.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    requests: Arc<Mutex<Vec<String>>>,
+    heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
     /// Plain HTTP.
     pub(crate) fn http(answer: Answer) -> Self {
-        Self::accept(move |stream, requests| serve(stream, requests, &answer))
+        Self::accept(move |stream, heads| serve(stream, heads, &answer))
     }
 
     /// The same behind TLS.
     pub(crate) fn tls(config: ServerConfig, answer: Answer) -> Self {
         let config = Arc::new(config);
-        Self::accept(move |stream, requests| {
+        Self::accept(move |stream, heads| {
             let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            serve(StreamOwned::new(connection, stream), requests, &answer);
+            serve(StreamOwned::new(connection, stream), heads, &answer);
         })
     }
 
     fn accept(serve: impl Fn(TcpStream, &Mutex<Vec<String>>) + Clone + Send + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&heads);
         // Threads end with the process of the tests; a connection that hangs is part of some.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -59,27 +59,29 @@ impl Server {
                 thread::spawn(move || serve(stream, &seen));
             }
         });
-        Self { address, requests }
+        Self { address, heads }
     }
 
     /// The first lines of all requests so far.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.heads().iter().map(|head| head.lines().next().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// All requests so far, with their headers.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
     }
 }
 
-fn serve(stream: impl Read + Write, requests: &Mutex<Vec<String>>, answer: &Answer) {
+fn serve(stream: impl Read + Write, heads: &Mutex<Vec<String>>, answer: &Answer) {
     let mut stream = BufReader::new(stream);
-    let mut first = String::new();
+    let mut head = String::new();
     // An error here is a client that gave up, as it should.
-    if stream.read_line(&mut first).unwrap_or(0) == 0 {
+    while stream.read_line(&mut head).unwrap_or(0) > 0 && !head.ends_with("\r\n\r\n") {}
+    if head.is_empty() {
         return;
     }
-    requests.lock().unwrap().push(first.trim_end().to_owned());
-    let mut line = String::new();
-    while stream.read_line(&mut line).unwrap_or(0) > 0 && line.trim_end() != "" {
-        line.clear();
-    }
+    heads.lock().unwrap().push(head);
     match answer {
         Answer::Bytes(bytes) => {
             let stream = stream.get_mut();
