@@ -281,7 +281,7 @@ impl NodeRun {
         let due = !said && now >= since + CORDON_ECHO;
         if due {
             let node = &self.place.node;
-            let text = format!("node {node} is not cordoned any more: new pods and VMs may come to it");
+            let text = format!("node {node} is not cordoned any more: something new may start there");
             core.emit(now, EventKind::Noted { warning: true, text });
         }
         if due || said {

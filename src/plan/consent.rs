@@ -166,6 +166,8 @@ pub struct Refusal {
     pub node: Option<String>,
     /// VM or pod as `namespace/name`; `None` where it is about none.
     pub object: Option<String>,
+    /// Whether that is a VM.
+    pub is_vm: bool,
     /// Class of the reason.
     pub cause: Cause,
     /// In words.
@@ -312,6 +314,7 @@ fn refusals(plan: &Plan) -> Vec<Refusal> {
         refusals.push(Refusal {
             node: None,
             object: None,
+            is_vm: false,
             cause: Cause::NoMigrationTarget,
             because: format!("no open node is left for the VMs that must move: {}", plan.closed_nodes),
             needs: Vec::new(),
@@ -322,6 +325,7 @@ fn refusals(plan: &Plan) -> Vec<Refusal> {
         refusals.extend(vms.filter(|v| v.row.is_blocked()).map(|v| Refusal {
             node: Some(node.node.clone()),
             object: Some(v.row.display_name()),
+            is_vm: true,
             cause: v.row.cause.unwrap_or(Cause::ConsentMissing),
             because: v.row.because.clone(),
             needs: v.row.needs.clone(),
@@ -330,6 +334,7 @@ fn refusals(plan: &Plan) -> Vec<Refusal> {
         refusals.extend(pods.map(|p| Refusal {
             node: Some(node.node.clone()),
             object: Some(p.row.display_name()),
+            is_vm: false,
             cause: p.row.cause.unwrap_or(Cause::Unmanaged),
             because: p.row.because.clone(),
             needs: p.row.needs.clone(),

@@ -119,9 +119,11 @@ impl Rest {
         }
     }
 
-    fn heading(self) -> &'static str {
+    /// `vms` is whether there are any among them.
+    fn heading(self, vms: bool) -> &'static str {
         match self {
-            Self::GoesOn => "Still stopping or migrating (goes on by itself):",
+            Self::GoesOn if vms => "Still stopping or migrating (goes on by itself):",
+            Self::GoesOn => "Still stopping (goes on by itself):",
             Self::MayClear => "Still on the node (waiting or a second run may clear it):",
             Self::CameBack => "Came back to the node:",
             Self::Stuck => "Blocked (waiting will not clear it):",
@@ -300,13 +302,14 @@ pub(super) fn listed(mark: Line, head: &str, places: &[String], width: Option<us
 
 /// The rows that remain in one way, grouped by their reason.
 fn remaining(node: &NodeReport, rest: Rest, width: Option<usize>) -> Vec<Line> {
-    let vms = node.vms.iter().filter(|v| Rest::of_vm(node, v) == Some(rest));
+    let vms = groups::vms(node.vms.iter().filter(|v| Rest::of_vm(node, v) == Some(rest)));
     let pods = node.pods.iter().filter(|p| Rest::of_pod(p) == Some(rest));
-    let groups: Vec<groups::Group> = groups::vms(vms).into_iter().chain(groups::pods(pods)).collect();
+    let heading = rest.heading(!vms.is_empty());
+    let groups: Vec<groups::Group> = vms.into_iter().chain(groups::pods(pods)).collect();
     if groups.is_empty() {
         return Vec::new();
     }
-    let head = Line::plain("  ").with(Label::Heading, rest.heading());
+    let head = Line::plain("  ").with(Label::Heading, heading);
     std::iter::once(head).chain(groups.iter().flat_map(|g| g.entry(4, width))).collect()
 }
 

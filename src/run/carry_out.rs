@@ -130,7 +130,7 @@ async fn settle_and_execute(
         Decision::Go => {}
         Decision::Refuse(refusals) => {
             session.emit(EventKind::Planned { nodes: prepared.plan.reports() });
-            let error = refuse::error(&refusals, &terms.task);
+            let error = refuse::error(&refusals);
             return session.end(error.exit_code(), Some(&error));
         }
         Decision::Ask(question) => {

@@ -4,17 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::error::{CliError, ErrorKind};
 use crate::plan::consent::Refusal;
-use crate::report::Task;
+use crate::report::text::{agree, names, plural};
 
 /// Names that a hint lists before it only counts.
 const NAMES: usize = 8;
 
 /// One error for all refusals: what is missing, with one hint per flag and reason.
-pub(super) fn error(refusals: &[Refusal], task: &Task) -> CliError {
-    let (one, many) = match task {
-        Task::Drain => ("pod or VM", "pods or VMs"),
-        Task::Restart { .. } => ("VM", "VMs"),
-    };
+pub(super) fn error(refusals: &[Refusal]) -> CliError {
     let mut groups: BTreeMap<(Vec<&str>, &str), Vec<&str>> = BTreeMap::new();
     let mut general = Vec::new();
     for refusal in refusals {
@@ -24,14 +20,17 @@ pub(super) fn error(refusals: &[Refusal], task: &Task) -> CliError {
         }
     }
     let objects: usize = groups.values().map(Vec::len).sum();
-    let message = match (objects, general.is_empty()) {
-        (0, _) => format!("refused, nothing was changed: {}", general.join("; ")),
-        (1, _) => format!("refused, nothing was changed: one {one} needs a flag first"),
-        (n, _) => format!("refused, nothing was changed: {n} {many} need a flag first"),
+    let vms = refusals.iter().filter(|refusal| refusal.is_vm).count();
+    let counts = [(vms, "VM", "VMs"), (objects - vms, "pod", "pods")];
+    let counts = counts.into_iter().filter(|(n, ..)| *n > 0).map(|(n, one, many)| plural(n, one, many));
+    let reason = match objects {
+        0 => general.join("; "),
+        n => format!("{} {} a flag first", counts.collect::<Vec<_>>().join(" and "), agree(n, "needs", "need")),
     };
+    let message = format!("refused, nothing was changed: {reason}");
     let mut error = CliError::new(ErrorKind::Refused, message);
     for ((needs, because), objects) in groups {
-        let names = crate::report::text::names(&objects, NAMES);
+        let names = names(&objects, NAMES);
         let flags = needs.join(" and ");
         let hint =
             if flags.is_empty() { format!("{names}: {because}") } else { format!("{names}: {because} → {flags}") };

@@ -141,7 +141,7 @@ fn a_bare_pod() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 1 pod is evicted, 1 is refused
-    error: refused, nothing was changed: one pod or VM needs a flag first
+    error: refused, nothing was changed: 1 pod needs a flag first
     hint: shop/bare: no controller owns it, so nothing brings it back → --force
     [exit status: 4]
     ");
@@ -157,7 +157,7 @@ fn a_pod_with_local_data() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 1 pod is refused
-    error: refused, nothing was changed: one pod or VM needs a flag first
+    error: refused, nothing was changed: 1 pod needs a flag first
     hint: shop/cache-POD: the data in emptyDir scratch ends with it → --delete-emptydir-data
     [exit status: 4]
     ");
@@ -173,7 +173,7 @@ fn a_daemon_set_that_is_not_ignored() {
     ------- stderr -------
     [time] draining node-0 · context sim · Kubernetes v1.36.2 · timeout 30m
     [time] plan for node-0: 6 pods are evicted, 1 is refused
-    error: refused, nothing was changed: one pod or VM needs a flag first
+    error: refused, nothing was changed: 1 pod needs a flag first
     hint: kube-system/agent-POD: DaemonSet agent would put it back at once → --ignore-daemonsets
     [exit status: 4]
     ");
@@ -210,7 +210,7 @@ fn a_vm_that_needs_consent_where_nobody_can_be_asked() {
     ------- stderr -------
     [time] draining node-0 · context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     [time] plan for node-0: 1 VM blocks
-    error: refused, nothing was changed: one pod or VM needs a flag first
+    error: refused, nothing was changed: 1 VM needs a flag first
     hint: tenant-a/db-0: disk root is not shared (not ReadWriteMany); a restart gives it LiveMigrateIfPossible → --restart-stale
     [exit status: 4]
     ");

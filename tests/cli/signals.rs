@@ -177,7 +177,7 @@ fn what_an_interrupt_says() {
     Warning: interrupted (Ctrl-C): nothing new is evicted or restarted
 
     node-0 not drained: interrupted after 0s; it stays cordoned
-      Still stopping or migrating (goes on by itself):
+      Still stopping (goes on by itself):
         ? pod shop/slow-POD: accepted, still stopping, up to 50m left (grace 50m)
 
     Next:

@@ -251,7 +251,7 @@ fn a_timeout_ends_the_command_soon_after() {
     Warning: node-0: its timeout of 1s is over; nothing new is evicted or restarted
 
     node-0 not drained: timeout after 1s; it stays cordoned
-      Still stopping or migrating (goes on by itself):
+      Still stopping (goes on by itself):
         ? pod shop/slow-POD: accepted, still stopping, up to 50m left (grace 50m)
 
     Next:

@@ -126,7 +126,7 @@ async fn a_refusal() {
     --- stderr
     [   0.0s] draining node-0 · in-cluster credentials · Kubernetes v1.36.2 · timeout 30m
     [   0.0s] plan for node-0: 4 pods are evicted, 2 are refused, 2 stay (1 DaemonSet, 1 static)
-    error: refused, nothing was changed: 2 pods or VMs need a flag first
+    error: refused, nothing was changed: 2 pods need a flag first
     hint: shop/cache-rsf8g25hx2-km9pm: the data in emptyDir scratch ends with it → --delete-emptydir-data
     hint: shop/bare: no controller owns it, so nothing brings it back → --force
     --- exit 4

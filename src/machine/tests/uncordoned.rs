@@ -60,7 +60,7 @@ fn a_lifted_cordon_is_said_once_and_an_echo_of_the_time_before_is_not() {
         lifted(&mut rig);
         rig.advance(secs(3));
     }
-    assert_eq!(rig.warnings(), ["node node-0 is not cordoned any more: new pods and VMs may come to it"]);
+    assert_eq!(rig.warnings(), ["node node-0 is not cordoned any more: something new may start there"]);
 }
 
 #[test]
