@@ -49,6 +49,8 @@ pub enum PodExit {
     AlreadyGone,
     /// It is there, but nothing waits for it any more.
     Skipped,
+    /// It is there, and nothing waits for it any more since `--skip-wait-for-delete-timeout` is over.
+    Overdue,
 }
 
 /// What a VM in motion is doing.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Task;
-use super::lines::StdoutLines;
+use super::lines::{LineOptions, StdoutLines};
 use super::preview::{Preview, preview};
 use super::progress::{Detail, Progress};
 use super::restarts;
@@ -37,8 +37,8 @@ pub struct HumanOptions {
     pub detail: Detail,
     /// True for `--dry-run`: a preview ends without a summary.
     pub dry_run: bool,
-    /// True for `--disable-eviction`.
-    pub deletes: bool,
+    /// What decides kubectl's lines.
+    pub lines: LineOptions,
     /// Columns of stdout, where it is a terminal.
     pub stdout_width: Option<usize>,
     /// Columns of stderr, where it is a terminal.
@@ -80,7 +80,7 @@ impl Human {
     /// A fold that has seen nothing.
     pub fn new(options: HumanOptions) -> Self {
         Self {
-            lines: StdoutLines::new(options.deletes, options.task != Task::Drain),
+            lines: StdoutLines::new(options.lines, options.task != Task::Drain),
             progress: Progress::new(options.task.clone(), options.detail, options.dry_run),
             state: State::new(options.task != Task::Drain),
             server: ServerInfo::default(),
@@ -103,14 +103,14 @@ impl Human {
         self.state.event(event);
         self.remember(&event.kind);
         let mut output = Output::default();
-        let line = self.lines.event(&event.kind);
+        let mut lines = self.lines.event(&event.kind);
         let instead = match self.options.stdout {
             Stdout::Lines => {
-                output.stdout.extend(line);
+                output.stdout.extend(lines);
                 None
             }
             Stdout::Preview => None,
-            Stdout::Taken => line.map(|line| line_instead(&event.kind, line)),
+            Stdout::Taken => lines.pop().map(|line| line_instead(&event.kind, line)),
         };
         if !self.is_in_table(&event.kind) {
             output.stderr = self.progress.event(event, instead);

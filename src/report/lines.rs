@@ -1,32 +1,58 @@
 //! kubectl's lines on stdout, once per fact. Pure.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::style::{Label, Line};
 use crate::event::{EventKind, PodExit};
 use crate::facts::PodKey;
 use crate::outcome::{Verdict, VmOutcome, VmRow};
 
+/// What the command line says about the lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineOptions {
+    /// True with `--disable-eviction`: pods are deleted, so no line says that they are being evicted.
+    pub deletes: bool,
+    /// True from `-v=2` on, as in kubectl: a line when an eviction or deletion was accepted.
+    pub starts: bool,
+    /// `--skip-wait-for-delete-timeout`
+    pub skips_after: Option<Duration>,
+}
+
 /// Fold of events into stdout lines.
 #[derive(Debug, Default)]
 pub struct StdoutLines {
     said: BTreeSet<String>,
-    /// True with `--disable-eviction`: pods are deleted, so no line says that they are being evicted.
-    deletes: bool,
+    options: LineOptions,
     /// True outside a drain: a VM that somebody else restarted is told on stderr.
     restarts: bool,
 }
 
 impl StdoutLines {
-    /// A fold that has seen nothing. `deletes` is `--disable-eviction`; `restarts` where VMs are restarted outside a drain.
-    pub fn new(deletes: bool, restarts: bool) -> Self {
-        Self { said: BTreeSet::new(), deletes, restarts }
+    /// A fold that has seen nothing. `restarts` where VMs are restarted outside a drain.
+    pub fn new(options: LineOptions, restarts: bool) -> Self {
+        Self { said: BTreeSet::new(), options, restarts }
     }
 
-    /// The line of an event, if it has one and was not printed before.
-    pub fn event(&mut self, kind: &EventKind) -> Option<Line> {
-        let (id, line) = self.line(kind)?;
-        self.said.insert(id).then_some(line)
+    /// The lines of an event that were not printed before: none for most, one, or two where a pod was gone before the
+    /// answer to its eviction came.
+    pub fn event(&mut self, kind: &EventKind) -> Vec<Line> {
+        let start =
+            if let EventKind::PodStopping { pod, launcher: false, .. }
+            | EventKind::PodGone { pod, launcher: false, how: PodExit::Evicted | PodExit::Deleted, .. } = kind
+            {
+                self.options.starts.then(|| self.start(pod))
+            } else {
+                None
+            };
+        let lines = start.into_iter().chain(self.line(kind));
+        lines.filter_map(|(id, line)| self.said.insert(id).then_some(line)).collect()
+    }
+
+    /// kubectl's line from `-v=2` on.
+    fn start(&self, pod: &PodKey) -> (String, Line) {
+        let words = if self.options.deletes { "deletion started" } else { "eviction started" };
+        (format!("{words} {}", pod.uid), Line::plain(format!("pod/{} {words}", pod.name)))
     }
 
     /// Identity of the fact and its line.
@@ -44,12 +70,18 @@ impl StdoutLines {
             EventKind::MigrationDeleted { migration, .. } => {
                 Some((format!("deleted {migration}"), migration_deleted(&migration.name)))
             }
-            EventKind::PodEvicting { pod, launcher: false, .. } if !self.deletes => {
+            EventKind::PodEvicting { pod, launcher: false, .. } if !self.options.deletes => {
                 Some((format!("evicting {}", pod.uid), Line::plain(format!("evicting pod {pod}"))))
             }
             EventKind::PodGone { pod, launcher: false, how, .. } => match how {
                 PodExit::Evicted => Some(pod_line(pod, "evicted")),
                 PodExit::Deleted => Some(pod_line(pod, "deleted")),
+                PodExit::Overdue => {
+                    let seconds = self.options.skips_after.unwrap_or_default().as_secs();
+                    let text =
+                        format!("pod {:?} has DeletionTimestamp older than {seconds} seconds, skipping", pod.name);
+                    Some((format!("skipping {}", pod.uid), Line::plain(text)))
+                }
                 PodExit::AlreadyGone | PodExit::Skipped => None,
             },
             EventKind::VmEnded { row, .. } if self.restarts && row.outcome == VmOutcome::Returns => None,

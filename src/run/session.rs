@@ -15,6 +15,7 @@ use crate::report::audit::{AuditHuman, AuditOptions, AuditPlain};
 use crate::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
 use crate::report::events_file::EventsFile;
 use crate::report::human::{Human, HumanOptions, Stdout};
+use crate::report::lines::LineOptions;
 use crate::report::plain::Plain;
 use crate::report::progress::Detail;
 use crate::report::screen::Screen;
@@ -66,6 +67,9 @@ impl Session {
     }
 }
 
+/// The `-v` from which on kubectl, and so we, print a line when an eviction was accepted.
+const STARTS: u8 = 2;
+
 /// The reporters that the command line of a drain asks for.
 pub(super) fn reporters(
     drain: &DrainOptions,
@@ -74,7 +78,12 @@ pub(super) fn reporters(
     clock: &Clock,
 ) -> Result<Box<dyn Reporter>, CliError> {
     let preview = drain.dry_run.is_preview();
-    let human = human(Task::Drain, preview, drain.disable_eviction, output, terminal);
+    let lines = LineOptions {
+        deletes: drain.disable_eviction,
+        starts: output.verbosity >= STARTS,
+        skips_after: drain.skip_wait_for_delete,
+    };
+    let human = human(Task::Drain, preview, lines, output, terminal);
     let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
     with_files(human, DocumentFold::new(kind, clock.started_at(), options_document(drain)), output, clock)
 }
@@ -88,7 +97,7 @@ pub(super) fn restart_reporters(
     clock: &Clock,
 ) -> Result<Box<dyn Reporter>, CliError> {
     let preview = options.dry_run.is_preview();
-    let human = human(super::restart::task(options, namespace), preview, false, output, terminal);
+    let human = human(super::restart::task(options, namespace), preview, LineOptions::default(), output, terminal);
     let document = json!({
         "dryRun": options.dry_run.as_str(),
         "namespace": namespace.filter(|_| !options.all_namespaces),
@@ -103,7 +112,13 @@ pub(super) fn restart_reporters(
 }
 
 /// Who tells people of a plan that is carried out: a screen on a terminal, lines elsewhere.
-fn human(task: Task, preview: bool, deletes: bool, output: &OutputOptions, terminal: &Terminal) -> Box<dyn Reporter> {
+fn human(
+    task: Task,
+    preview: bool,
+    lines: LineOptions,
+    output: &OutputOptions,
+    terminal: &Terminal,
+) -> Box<dyn Reporter> {
     let detail = match (output.quiet, output.verbosity) {
         (true, _) => Detail::Quiet,
         (false, _) => Detail::default(),
@@ -114,7 +129,7 @@ fn human(task: Task, preview: bool, deletes: bool, output: &OutputOptions, termi
         stdout: stdout(output, preview),
         detail: if screen { Detail::BesideScreen } else { detail },
         dry_run: preview,
-        deletes,
+        lines,
         stdout_width: terminal.stdout_width(),
         stderr_width: terminal.stderr_width(),
     });

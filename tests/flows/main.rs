@@ -17,6 +17,7 @@ mod cancel;
 mod cases;
 mod consent;
 mod harness;
+mod kubectl;
 mod nodes;
 mod plain;
 mod random;

@@ -44,13 +44,15 @@ impl PodItem {
 }
 
 impl PodRun {
+    /// Nothing waits for it any more, for that cause.
     pub(super) fn skip(&mut self, core: &mut Core, place: &Place, cause: Cause, because: String, now: Duration) {
+        let how = if cause == Cause::Stopping { PodExit::Overdue } else { PodExit::Skipped };
         self.item.row.outcome = PodOutcome::Skipped;
         self.item.row.cause = Some(cause);
         self.item.row.because = because;
         self.state = State::Closed(Closed::Left);
         let (node, pod) = (place.node.clone(), self.item.pod.clone());
-        core.emit(now, EventKind::PodGone { node, pod, launcher: false, how: PodExit::Skipped });
+        core.emit(now, EventKind::PodGone { node, pod, launcher: false, how });
     }
 
     pub(super) fn left(&mut self, core: &mut Core, place: &Place, now: Duration) {

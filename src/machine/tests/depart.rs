@@ -146,7 +146,7 @@ fn options_for_pods_do_not_apply_to_what_is_left_of_a_vm() {
     rig.stopping(&left);
     rig.stopping(&crate::facts::testing::pod("web-0"));
     rig.advance(secs(600));
-    let skipped = |e| matches!(e, EventKind::PodGone { how: crate::event::PodExit::Skipped, .. });
+    let skipped = |e| matches!(e, EventKind::PodGone { how: crate::event::PodExit::Overdue, .. });
     assert_eq!(rig.events().into_iter().filter(|e| skipped(e.clone())).count(), 1);
     rig.gone(&left);
     rig.relist();

@@ -44,6 +44,8 @@ pub struct Flow {
     own_pod_uid: Option<String>,
     changes: bool,
     truth: bool,
+    /// `-v`
+    verbosity: u8,
 }
 
 /// A run of that node with the default options.
@@ -65,6 +67,7 @@ impl Flow {
             own_pod_uid: None,
             changes: false,
             truth: true,
+            verbosity: 0,
         }
     }
 
@@ -185,6 +188,11 @@ impl Flow {
         Self { changes: true, ..self }
     }
 
+    /// `-v`
+    pub fn verbosity(self, verbosity: u8) -> Self {
+        Self { verbosity, ..self }
+    }
+
     /// No comparison with a preview, since there can be none.
     pub fn without_preview(self) -> Self {
         Self { truth: false, ..self }
@@ -219,7 +227,7 @@ impl Flow {
     }
 
     async fn once(self) -> Outcome {
-        let Self { venue, user, options, person, signals, hooks, before, works, own_pod_uid, .. } = self;
+        let Self { venue, user, options, person, signals, hooks, before, works, own_pod_uid, verbosity, .. } = self;
         let log = Log::default();
         let (tx, rx) = unbounded_channel();
         for (after, reason) in signals {
@@ -243,7 +251,7 @@ impl Flow {
             did_you_mean: Box::new(|_| None),
         };
         let clock = Clock::start_at(venue.now());
-        let mut told = Told::new(&options, &clock, hooks, tx.clone());
+        let mut told = Told::new(&options, verbosity, &clock, hooks, tx.clone());
         let mut session = Session::new(clock, told.reporter());
         let drained = async {
             let exit = drain_in(world, &options, &mut session).await;

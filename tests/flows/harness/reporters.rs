@@ -10,6 +10,7 @@ use safe_drain::facts::Scope;
 use safe_drain::report::audit::{AuditHuman, AuditOptions, AuditPlain};
 use safe_drain::report::document::{DocumentFold, DocumentKind, DocumentWriter, Format};
 use safe_drain::report::human::{Human, HumanOptions, Stdout};
+use safe_drain::report::lines::LineOptions;
 use safe_drain::report::plain::Plain;
 use safe_drain::report::undo::{UndoHuman, UndoOptions, UndoPlain};
 use safe_drain::report::{Fanout, Reporter, Streams, Task};
@@ -73,6 +74,7 @@ impl Told {
     /// Of a drain.
     pub(super) fn new(
         options: &DrainOptions,
+        verbosity: u8,
         clock: &Clock,
         hooks: Vec<Hook>,
         tx: UnboundedSender<StopReason>,
@@ -81,7 +83,11 @@ impl Told {
         let human = Human::new(HumanOptions {
             stdout: if preview { Stdout::Preview } else { Stdout::Lines },
             dry_run: preview,
-            deletes: options.disable_eviction,
+            lines: LineOptions {
+                deletes: options.disable_eviction,
+                starts: verbosity >= 2,
+                skips_after: options.skip_wait_for_delete,
+            },
             ..HumanOptions::default()
         });
         let kind = if preview { DocumentKind::DrainPreview } else { DocumentKind::DrainResult };
