@@ -1,3 +1,6 @@
-//! What `kubectl drain` prints, and what this tool prints in its place.
+//! What `kubectl drain` is called with and what it prints, as lists and recordings, and where this tool differs on purpose.
 
+mod flags;
 mod lines;
+mod recordings;
+pub mod rows;
