@@ -11,6 +11,7 @@ mod digest;
 mod faults;
 mod migrations;
 mod owners;
+mod parity;
 mod pods;
 mod rights;
 mod stage;

@@ -59,6 +59,13 @@ impl Stage {
         stage
     }
 
+    /// Another one on the same cluster; this one holds the place for both.
+    pub async fn another(&self, name: &str) -> Self {
+        let Venue::Real(real) = &self.venue else { return Self::new(name, self.venue.clone()) };
+        real.create(json!({"kind": "Namespace", "metadata": {"name": name}})).await;
+        Self::new(name, self.venue.clone())
+    }
+
     fn new(name: &str, venue: Venue) -> Self {
         Self {
             venue,
@@ -100,6 +107,11 @@ impl Stage {
     /// The name of its n-th node.
     pub fn node(&self, n: usize) -> String {
         format!("{}-{n}", self.name)
+    }
+
+    /// How many it has.
+    pub fn node_count(&self) -> usize {
+        self.nodes.get()
     }
 
     /// More nodes, whose kubelets and virt-handlers obey the annotations of `tests/sim/README.md`.
