@@ -90,6 +90,12 @@ pub enum ConnectError {
         /// What is wrong.
         why: String,
     },
+    /// `NO_PROXY` has an entry that cannot be read. (Go passes over such entries; the library ends there.)
+    #[error("NO_PROXY in the environment cannot be read: {why}")]
+    NoProxy {
+        /// What is wrong.
+        why: String,
+    },
     /// Certificates, keys, tokens or a credential plugin cannot be used.
     #[error("{why}")]
     Credentials {
@@ -123,6 +129,7 @@ impl ConnectError {
             }),
             Self::NoServer { .. } => Some("set clusters[].cluster.server in the kubeconfig, or --server".to_owned()),
             Self::Setting { .. } => None,
+            Self::NoProxy { .. } => Some("leave that entry out of NO_PROXY (or no_proxy)".to_owned()),
             Self::Credentials { hint, .. } => hint.clone(),
         }
     }
@@ -321,6 +328,9 @@ fn invalid(error: &KubeconfigError) -> ConnectError {
     }
     if let KubeconfigError::LoadCertificateAuthority(e) = error {
         return ConnectError::Setting { why: why("certificate authority", e) };
+    }
+    if let KubeconfigError::ParseNoProxy(e) = error {
+        return ConnectError::NoProxy { why: e.to_string() };
     }
     ConnectError::Setting { why: error.to_string() }
 }

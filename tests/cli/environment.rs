@@ -95,3 +95,19 @@ fn an_http_proxy_is_not_for_https() {
     behind(&[("HTTP_PROXY", &format!("http://{}", proxy.address))], "");
     assert_eq!(proxy.requests(), Vec::<String>::new());
 }
+
+#[test]
+fn an_entry_of_no_proxy_that_cannot_be_read_is_named() {
+    let home = Home::new();
+    let file = home.file("kubeconfig", &kubeconfig("https://api.invalid:6443", "", "{}"));
+    let mut command = home.tool(&file, &["node-0"]);
+    command.envs([("HTTPS_PROXY", "http://127.0.0.1:1"), ("NO_PROXY", "other.example,")]);
+    let run = run(command);
+    run.one_error_and_a_hint();
+    assert!(
+        run.stderr.contains("NO_PROXY in the environment cannot be read: comma-separated value is empty"),
+        "{}",
+        run.text()
+    );
+    assert_eq!(run.code(), 2, "{}", run.text());
+}
