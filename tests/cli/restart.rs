@@ -92,7 +92,7 @@ fn without_a_terminal_consent_is_a_flag() {
     ------- stderr -------
     [time] restarting the stale VMs in all namespaces · context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 30m
     [time] plan: 1 VM is not restarted
-    error: refused, nothing was changed: one VM needs a flag first
+    error: refused, nothing was changed: 1 VM needs a flag first
     hint: tenant-a/db-0: disk root is not shared (not ReadWriteMany); a restart gives it LiveMigrateIfPossible → --restart-stale
     [exit status: 4]
     ");
@@ -135,7 +135,7 @@ fn the_one_document_at_every_end() {
     assert_eq!(preview.text("/nodes/0/vms/0/outcome"), "restarts");
     let refused = document(&cluster, &[], 4);
     assert_eq!((refused.text("/nodes/0/verdict"), refused.text("/nodes/0/vms/0/cause")), ("refused", "ConsentMissing"));
-    assert!(refused.text("/error").contains("one VM needs a flag first"), "{refused:#}");
+    assert!(refused.text("/error").contains("1 VM needs a flag first"), "{refused:#}");
     let done = document(&cluster, &["--restart-stale"], 0);
     assert_eq!((done.text("/nodes/0/verdict"), done.flag("/changed")), ("restarted", true));
     assert_eq!(done.text("/consent/restartStale"), "flag");

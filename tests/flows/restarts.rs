@@ -243,7 +243,7 @@ async fn local_data_needs_a_flag() {
     let lab =
         || stale_with(1, |world| world.vm("tenant-a", Vm::new("tmp-1").non_migratable(DISK).empty_disk("scratch")));
     let run = restart_stale(&lab()).run().await;
-    run.exits(4).changed_nothing().says("one VM needs a flag first").says("--delete-emptydir-data").says("scratch");
+    run.exits(4).changed_nothing().says("1 VM needs a flag first").says("--delete-emptydir-data").says("scratch");
     let run = restart_stale(&lab()).with(|o| o.delete_emptydir_data = true).run().await;
     run.exits(0).vm_is("tmp-1", "restarts", "");
 }

@@ -38,7 +38,7 @@ async fn c33_grace_period_of_an_hour() {
     let row = run.pod_is("db-", "pending", "Stopping");
     assert_eq!(row.text("/because"), "accepted, still stopping, up to 55m left (grace 1h)");
     assert_eq!(row["waitingHelps"], true);
-    run.says("Still stopping or migrating (goes on by itself):").says("is stopping and may take 1h");
+    run.says("Still stopping (goes on by itself):").says("is stopping and may take 1h");
     assert!(!run.stderr.contains("Blocked"), "{run}");
 
     // Time enough: both are waited for, and no grace period is shortened.
