@@ -1,7 +1,7 @@
 //! VMs: what real KubeVirt does with them.
 
 use futures::future::join_all;
-use safe_drain::event::{EventKind, StopReason};
+use safe_drain::event::{Activity, EventKind, StopReason};
 use safe_drain::settings::{DryRun, RestartStale};
 use safe_drain_sim::scenario::strategy_switch;
 use safe_drain_sim::{Json, PodSpec, Vm};
@@ -177,7 +177,8 @@ pub async fn resumed_migration(s: &Stage) {
     s.settle().await;
     s.nodes(1).await;
     let uid = s.get("VirtualMachineInstance", "web-1").await.expect("it runs").uid().to_owned();
-    let moving = |e: &EventKind| matches!(e, EventKind::VmProgressed { .. });
+    // While it is copied: before that, which of two watches is faster decides whether it is queued.
+    let moving = |e: &EventKind| matches!(e, EventKind::VmProgressed { progress, .. } if progress.activity == Activity::Migrating);
     let run = s.run(s.drain(0).timeout(120).signal_when(StopReason::Interrupt, moving)).await;
     run.exits(130);
     run.vm_is("web-1", "pending", "VmEvacuating");
