@@ -76,45 +76,17 @@ impl Requests {
 
     /// Which of these DaemonSets exist. What could not be read is missing, with the first reason beside it.
     pub async fn daemon_sets(&self, keys: &BTreeSet<Key>) -> (BTreeMap<Key, bool>, Option<ApiProblem>) {
-        let answers: Vec<(Key, Result<bool, ApiProblem>)> = futures::stream::iter(keys)
-            .map(|key| async move { (key.clone(), self.daemon_set_exists(key).await) })
-            .buffer_unordered(PARALLEL)
-            .collect()
-            .await;
-        let mut known = BTreeMap::new();
-        let mut problem = None;
-        for (key, answer) in answers {
-            match answer {
-                Ok(exists) => {
-                    known.insert(key, exists);
-                }
-                Err(e) => problem = problem.or(Some(e)),
-            }
-        }
-        (known, problem)
+        each(keys, async |key| self.daemon_set_exists(key).await.map(Some)).await
     }
 
     /// The evictionStrategy in the templates of these VMI replica sets. What could not be read is missing, with the first
     /// reason beside it.
     pub async fn replica_sets(&self, keys: &BTreeSet<Key>) -> (BTreeMap<Key, Option<Strategy>>, Option<ApiProblem>) {
-        type Answer = Result<Option<wire::VirtualMachineInstanceReplicaSet>, ApiProblem>;
-        let answers: Vec<(Key, Answer)> = futures::stream::iter(keys)
-            .map(|key| async move { (key.clone(), self.get(key).await) })
-            .buffer_unordered(PARALLEL)
-            .collect()
-            .await;
-        let mut known = BTreeMap::new();
-        let mut problem = None;
-        for (key, answer) in answers {
-            match answer {
-                Ok(Some(set)) => {
-                    known.insert(key, set.template_strategy());
-                }
-                Ok(None) => {}
-                Err(e) => problem = problem.or(Some(e)),
-            }
-        }
-        (known, problem)
+        let strategy = async |key: &Key| {
+            let set = self.get(key).await?;
+            Ok(set.map(wire::VirtualMachineInstanceReplicaSet::template_strategy))
+        };
+        each(keys, strategy).await
     }
 
     /// How far the transfers into these claims are, as CDI writes it (`73.42%`); those that do not say it are left out.
@@ -141,6 +113,27 @@ impl Requests {
             Err(problem) => Err(problem),
         }
     }
+}
+
+/// Asks about each of these. What does not exist is left out; what could not be read is missing, with the first reason beside it.
+async fn each<T>(
+    keys: &BTreeSet<Key>,
+    ask: impl AsyncFn(&Key) -> Result<Option<T>, ApiProblem>,
+) -> (BTreeMap<Key, T>, Option<ApiProblem>) {
+    let ask = &ask;
+    let answers = futures::stream::iter(keys).map(|key| async move { (key, ask(key).await) });
+    let mut answers = std::pin::pin!(answers.buffer_unordered(PARALLEL));
+    let (mut known, mut problem) = (BTreeMap::new(), None);
+    while let Some((key, answer)) = answers.next().await {
+        match answer {
+            Ok(Some(found)) => {
+                known.insert(key.clone(), found);
+            }
+            Ok(None) => {}
+            Err(e) => problem = problem.or(Some(e)),
+        }
+    }
+    (known, problem)
 }
 
 #[derive(Deserialize)]

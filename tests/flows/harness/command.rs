@@ -1,4 +1,4 @@
-//! What a run of any command but a drain needs: who runs it, what happens meanwhile, and what is kept of it.
+//! What a run of any command but a drain needs: who runs it, who answers, what happens meanwhile, and what is kept of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use safe_drain::exit::ExitCode;
 use safe_drain::run::{Clock, Session, World};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::flow::stream;
+use super::flow::{Person, asker, stream};
 use super::outcome::Outcome;
 use super::recording::{Before, Log};
 use super::reporters::{Hook, Told};
@@ -22,11 +22,22 @@ pub(super) struct Rig {
     signals: Vec<(Duration, StopReason)>,
     hooks: Vec<Hook>,
     before: Vec<Before>,
+    pub(super) person: Person,
+    /// True for a look right before a run: the cluster must be the same afterwards, so no time may pass.
+    pub(super) brief: bool,
 }
 
 impl Rig {
     pub(super) fn new(venue: impl Into<Venue>) -> Self {
-        Self { venue: venue.into(), user: None, signals: Vec::new(), hooks: Vec::new(), before: Vec::new() }
+        Self {
+            venue: venue.into(),
+            user: None,
+            signals: Vec::new(),
+            hooks: Vec::new(),
+            before: Vec::new(),
+            person: Person::Nobody,
+            brief: false,
+        }
     }
 
     /// Somebody else than the admin runs it (on a real cluster).
@@ -42,6 +53,11 @@ impl Rig {
     /// A signal right after the first event that fits.
     pub(super) fn signal_when(&mut self, reason: StopReason, fits: impl Fn(&EventKind) -> bool + 'static) {
         self.hooks.push(Hook::signal(reason, fits));
+    }
+
+    /// Does something right after the first event that fits.
+    pub(super) fn when(&mut self, fits: impl Fn(&EventKind) -> bool + 'static, work: impl FnOnce() + 'static) {
+        self.hooks.push(Hook::work(fits, work));
     }
 
     /// Does something right before the first request of that method with that in its path.
@@ -60,7 +76,7 @@ impl Rig {
         told: impl FnOnce(&Clock, Vec<Hook>, UnboundedSender<StopReason>) -> Told,
         command: impl AsyncFnOnce(World, &mut Session) -> ExitCode,
     ) -> Outcome {
-        let Self { venue, user, signals, hooks, before } = self;
+        let Self { venue, user, signals, hooks, before, person, brief } = self;
         let log = Log::default();
         let (tx, rx) = unbounded_channel();
         for (after, reason) in signals {
@@ -71,10 +87,11 @@ impl Rig {
                 let _ = tx.send(reason);
             });
         }
+        let question = Arc::new(std::sync::Mutex::new(String::new()));
         let world = World {
             connection: Arc::new(venue.connection(user.as_deref(), &log, before).await),
             signals: stream(rx).boxed(),
-            asker: None,
+            asker: asker(person, &tx, &question),
             own_pod_uid: None,
             width: None,
             did_you_mean: Box::new(|_| None),
@@ -86,16 +103,17 @@ impl Rig {
         session.reporter.finish();
         let (elapsed, requests, ended) = (session.clock.elapsed(), log.all(), venue.elapsed());
         drop(session);
-        tokio::time::sleep(venue.silence()).await;
+        tokio::time::sleep(if brief { Duration::ZERO } else { venue.silence() }).await;
         let afterwards = log.all().split_off(requests.len());
         assert!(afterwards.is_empty(), "requests after the end: {afterwards:#?}");
+        let question = question.lock().map(|q| q.clone()).unwrap_or_default();
         Outcome {
             exit: exit.code(),
             events: told.events(),
             stdout: told.stdout(),
             stderr: told.stderr(),
             document: told.document(),
-            question: String::new(),
+            question,
             requests,
             elapsed,
             preview: None,

@@ -1,37 +1,32 @@
 //! A run of `restart-stale`, with what must hold for every one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use safe_drain::event::{EventKind, StopReason};
-use safe_drain::run::{Clock, Session, World, restart_in};
+use safe_drain::run::restart_in;
 use safe_drain::settings::{DEFAULT_TIMEOUT, DryRun, LabelSelector, RestartOptions, RestartStale};
 use safe_drain_sim::{Json, Sim};
-use tokio::sync::mpsc::unbounded_channel;
 
-use super::flow::{Person, asker, stream};
+use super::command::Rig;
+use super::flow::Person;
 use super::outcome::Outcome;
-use super::recording::Log;
-use super::reporters::{Hook, Told};
+use super::reporters::Told;
 use super::venue::Venue;
 use super::{secs, truth};
 
 /// One run, before it starts.
 pub struct Restart {
-    venue: Venue,
+    rig: Rig,
     options: RestartOptions,
     namespace: Option<String>,
-    person: Person,
-    hooks: Vec<Hook>,
     changes: bool,
 }
 
 /// `restart-stale`, with consent by flag.
 pub fn restart_stale(venue: impl Into<Venue>) -> Restart {
     Restart {
-        venue: venue.into(),
+        rig: Rig::new(venue),
         options: RestartOptions {
             selector: None,
             all_namespaces: false,
@@ -42,8 +37,6 @@ pub fn restart_stale(venue: impl Into<Venue>) -> Restart {
             timeout: DEFAULT_TIMEOUT,
         },
         namespace: None,
-        person: Person::Nobody,
-        hooks: Vec::new(),
         changes: false,
     }
 }
@@ -82,26 +75,28 @@ impl Restart {
     }
 
     /// Somebody is at the terminal and types that.
-    pub fn answers(self, line: &'static str) -> Self {
-        Self { person: Person::Types(line), ..self }
+    pub fn answers(mut self, line: &'static str) -> Self {
+        self.rig.person = Person::Types(line);
+        self
     }
 
     /// Somebody is at the terminal and presses Ctrl-C at the question.
-    pub fn answers_ctrl_c(self) -> Self {
-        Self { person: Person::PressesCtrlC, ..self }
+    pub fn answers_ctrl_c(mut self) -> Self {
+        self.rig.person = Person::PressesCtrlC;
+        self
     }
 
     /// A signal right after the first event that fits.
     pub fn signal_when(mut self, reason: StopReason, fits: impl Fn(&EventKind) -> bool + 'static) -> Self {
-        self.hooks.push(Hook::signal(reason, fits));
+        self.rig.signal_when(reason, fits);
         self
     }
 
     /// Does something to the cluster right after the first event that fits: results that the documentation calls
     /// *changed* are no failure.
     pub fn when(mut self, fits: impl Fn(&EventKind) -> bool + 'static, work: impl FnOnce(&Sim) + 'static) -> Self {
-        let Venue::Sim(sim) = self.venue.clone() else { panic!("a real cluster is changed by acts of its stage") };
-        self.hooks.push(Hook::work(fits, move || work(&sim)));
+        let Venue::Sim(sim) = self.rig.venue.clone() else { panic!("a real cluster is changed by acts of its stage") };
+        self.rig.when(fits, move || work(&sim));
         self.changes()
     }
 
@@ -113,8 +108,8 @@ impl Restart {
     /// Runs it, and checks what must hold for every run.
     pub async fn run(self) -> Outcome {
         let real = !self.options.dry_run.is_preview();
-        let promise = if real && matches!(self.person, Person::Nobody) {
-            let mut preview = restart_stale(self.venue.clone());
+        let promise = if real && matches!(self.rig.person, Person::Nobody) {
+            let mut preview = restart_stale(self.rig.venue.clone());
             preview.options = RestartOptions { dry_run: DryRun::Client, ..self.options.clone() };
             preview.namespace.clone_from(&self.namespace);
             let outcome = preview.once().await;
@@ -134,42 +129,13 @@ impl Restart {
     }
 
     async fn once(self) -> Outcome {
-        let Self { venue, options, namespace, person, hooks, .. } = self;
-        let log = Log::default();
-        let (tx, rx) = unbounded_channel();
-        let question = Arc::new(std::sync::Mutex::new(String::new()));
-        let world = World {
-            connection: Arc::new(venue.connection(None, &log, Vec::new()).await),
-            signals: stream(rx).boxed(),
-            asker: asker(person, &tx, &question),
-            own_pod_uid: None,
-            width: None,
-            did_you_mean: Box::new(|_| None),
-        };
-        let clock = Clock::start_at(venue.now());
-        let mut told = Told::of_restarts(&options, &clock, hooks, tx);
-        let mut session = Session::new(clock, told.reporter());
-        let exit = restart_in(world, &options, namespace.as_deref(), &mut session).await;
-        session.reporter.finish();
-        let (elapsed, requests, ended) = (session.clock.elapsed(), log.all(), venue.elapsed());
-        drop(session);
-        tokio::time::sleep(if options.dry_run.is_preview() { Duration::ZERO } else { venue.silence() }).await;
-        let afterwards = log.all().split_off(requests.len());
-        assert!(afterwards.is_empty(), "requests after the end: {afterwards:#?}");
-        let question = question.lock().map(|q| q.clone()).unwrap_or_default();
-        Outcome {
-            exit: exit.code(),
-            events: told.events(),
-            stdout: told.stdout(),
-            stderr: told.stderr(),
-            document: told.document(),
-            question,
-            requests,
-            elapsed,
-            preview: None,
-            after: venue.state().await,
-            ended,
-        }
+        let Self { mut rig, options, namespace, .. } = self;
+        rig.brief = options.dry_run.is_preview();
+        rig.run(
+            |clock, hooks, tx| Told::of_restarts(&options, clock, hooks, tx),
+            async |world, session| restart_in(world, &options, namespace.as_deref(), session).await,
+        )
+        .await
     }
 }
 
