@@ -59,7 +59,7 @@ async fn a_snapshot_of_a_scope_knows_its_vms_as_one_of_their_node_does() {
     let sim = scenario("strategy-switch", Settings::default()).unwrap();
     let (requests, of_node) = taken(&sim).await;
     let scope = Scope { namespace: Some("tenant-a".to_owned()), selector: None };
-    let of_scope = snapshot_of_vms(&requests, &scope, WatchOptions::default()).await;
+    let of_scope = snapshot_of_vms(&requests, &scope, true, WatchOptions::default()).await;
     assert_eq!((of_scope.unread, of_scope.unreadable), (vec![], vec![]));
     let (index, other) = (&of_scope.index, &of_node.index);
     let vmis: Vec<_> = scope.vmis(index).cloned().collect();
@@ -82,14 +82,14 @@ async fn the_watches_of_a_scope_go_on_from_its_snapshot() {
     let sim = scenario("strategy-switch", Settings::default()).unwrap();
     let (requests, _) = taken(&sim).await;
     let Snapshot { mut index, mut watches, .. } =
-        snapshot_of_vms(&requests, &Scope::default(), WatchOptions::default()).await;
+        snapshot_of_vms(&requests, &Scope::default(), true, WatchOptions::default()).await;
     let vm = Key::new("tenant-a", "db-0");
     let before = index.vmi(&vm).unwrap().uid.clone();
     let old: Vec<_> = index.launchers_of(&vm).map(|p| p.key.clone()).collect();
     assert_eq!(requests.restart_vm(&vm, false).await.code, 202);
     assert_eq!(follow(&mut index, &mut watches, Duration::from_secs(300)).await, Vec::<String>::new());
     assert_ne!(index.vmi(&vm).unwrap().uid, before);
-    let fresh = snapshot_of_vms(&requests, &Scope::default(), WatchOptions::default()).await.index;
+    let fresh = snapshot_of_vms(&requests, &Scope::default(), true, WatchOptions::default()).await.index;
     assert!(index.pods().eq(fresh.pods()) && index.vmis().eq(fresh.vmis()) && index.vms().eq(fresh.vms()));
     assert!(index.launchers_of(&vm).all(|p| !old.contains(&p.key)), "the old launcher is gone");
 
@@ -97,7 +97,7 @@ async fn the_watches_of_a_scope_go_on_from_its_snapshot() {
     sim.fault(Fault::at(sim.elapsed(), Then::ExpireWatches));
     assert_eq!(requests.restart_vm(&vm, false).await.code, 202);
     assert_eq!(follow(&mut index, &mut watches, Duration::from_secs(300)).await, Vec::<String>::new());
-    let fresh = snapshot_of_vms(&requests, &Scope::default(), WatchOptions::default()).await.index;
+    let fresh = snapshot_of_vms(&requests, &Scope::default(), true, WatchOptions::default()).await.index;
     assert!(index.pods().eq(fresh.pods()));
 }
 

@@ -93,15 +93,22 @@ pub async fn snapshot(requests: &Requests, nodes: &[String], options: WatchOptio
 /// Reads everything that a forecast for the VMs of a scope needs: nodes and KubeVirt objects of the whole cluster, all
 /// else in the scope's namespace only. Of the pods only launchers and hot-plug pods are read.
 ///
+/// Budgets matter only where VMs may be evicted.
+///
 /// A label selector leaves nothing out here (a VMI does not carry the labels of its VM); [`Scope::vmis`] does.
-pub async fn snapshot_of_vms(requests: &Requests, scope: &Scope, options: WatchOptions) -> Snapshot {
+pub async fn snapshot_of_vms(
+    requests: &Requests,
+    scope: &Scope,
+    with_budgets: bool,
+    options: WatchOptions,
+) -> Snapshot {
     let place = Place { client: &requests.client, namespace: scope.namespace.as_deref(), options };
     let looked_up = |index: &Index| LookedUp {
         claims: claims_of_vms(index, scope),
         replica_sets: scope.vmis(index).filter_map(replica_set).collect(),
         ..LookedUp::default()
     };
-    taken(requests, vm_followers(place), false, looked_up).await
+    taken(requests, vm_followers(place, with_budgets), false, looked_up).await
 }
 
 /// What is looked up once the lists are there.

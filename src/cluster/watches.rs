@@ -205,13 +205,13 @@ pub(super) fn node_followers(client: &Client, nodes: &[String], options: WatchOp
     all
 }
 
-/// The followers of all kinds for the VMs of a place; of the pods only theirs.
-pub(super) fn vm_followers(place: Place<'_>) -> Vec<Follower> {
+/// The followers of all kinds for the VMs of a place; of the pods only theirs, and budgets on demand.
+pub(super) fn vm_followers(place: Place<'_>, with_budgets: bool) -> Vec<Follower> {
     let mut config = config(place.options);
     config = config.labels(&format!("{APP_LABEL} in ({LAUNCHER},{HOTPLUG})"));
     let api = place.api::<wire::Pod>();
     let mut all = vec![follow_as(api, Watched::VmPods, place.options, config, pod_key, Change::VmPods)];
-    all.extend(other_followers(place));
+    all.extend(other_followers(place).into_iter().filter(|(what, _)| with_budgets || *what != Watched::Budgets));
     all
 }
 

@@ -8,7 +8,7 @@ use crate::facts::{Index, Migratable, Strategy, VmiFacts, VmiOwner};
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::{ConsentKind, VmAction};
 
-/// What a restart (or a shutdown by us) must wait for, looked at right before it is sent.
+/// What a restart must wait for, looked at right before it is sent.
 pub fn restart_must_wait(index: &Index, vmi: &VmiFacts) -> Option<(Cause, String)> {
     if let Some(backup) = &vmi.running_backup {
         return Some((Cause::BackupRunning, format!("backup {backup} of it runs")));

@@ -13,8 +13,8 @@ use super::strategy::{Strategies, strategies};
 use super::targets::{self, Hindrance, Search, Targets};
 use super::words;
 use crate::facts::{
-    Demands, Index, Key, KubeVirtState, Migratable, NodeFacts, NodeReady, PodFacts, Strategy, VmFacts, VmVolumeSource,
-    VmiFacts,
+    Demands, Index, Key, KubeVirtState, Migratable, MigrationState, NodeFacts, NodeReady, PodFacts, Strategy, VmFacts,
+    VmVolumeSource, VmiFacts,
 };
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::{ConsentKind, PlanOptions, VmAction};
@@ -148,6 +148,14 @@ pub fn forecast(ctx: &VmContext<'_>) -> VmForecast {
 fn decide(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
     let vmi = ctx.vmi;
     if let Some(elsewhere) = vmi.node.as_deref().filter(|n| *n != ctx.node) {
+        let has_left = |m: &MigrationState| {
+            m.source_node.as_deref() == Some(ctx.node) && m.target_node.as_deref() == Some(elsewhere)
+        };
+        if vmi.migration.as_ref().is_some_and(has_left) {
+            let because = format!("it runs on {elsewhere} already; its old launcher here is ending");
+            let migrates = VmForecast::new(VmAction::AwaitMigration, VmOutcome::Migrates, because);
+            return VmForecast { cause: Some(Cause::VmEvacuating), waiting_helps: Some(true), ..migrates };
+        }
         let because = format!("a migration of it from {elsewhere} to this node must end first");
         return VmForecast::waits(VmAction::AwaitMigration, Cause::VmMigrationTarget, because);
     }
@@ -165,10 +173,10 @@ fn decide(ctx: &VmContext<'_>, known: &Strategies) -> VmForecast {
         let because = "its strategy is the cluster's, and KubeVirt's one configuration could not be read";
         return VmForecast::blocks(Cause::VmLookupFailed, because);
     };
-    if *now == Strategy::External {
+    let marked = vmi.marked.as_deref() == Some(ctx.node);
+    if *now == Strategy::External && (marked || !in_motion(ctx.index, vmi)) {
         return external(ctx);
     }
-    let marked = vmi.marked.as_deref() == Some(ctx.node);
     if !marked && arrives(ctx) {
         let because = "the migration that brought it here has not ended";
         return VmForecast::waits(VmAction::AwaitMigration, Cause::VmMigrationTarget, because);

@@ -71,7 +71,6 @@ impl Machine {
                 cordon.set_by_us = wrote || (cordon.unknown && by_us);
                 cordon.unknown = false;
                 let ours = cordon.set_by_us;
-                self.core.changed |= ours;
                 self.nodes[number].cordoned_before = !ours;
                 self.nodes[number].cordoned_now = true;
                 self.core.index.apply(Change::Node(Delta::Apply(facts)));
@@ -81,7 +80,6 @@ impl Machine {
                 if matches!(failure, Failure::Passing(_)) {
                     // A cordon that stood before is nobody's doing in this run, whatever is read later.
                     cordon.unknown |= !self.nodes[number].cordoned_before;
-                    self.core.changed = true;
                 }
                 if cordon.tries < TRIES && self.stage == Stage::Cordoning {
                     cordon.retry_at = Some(now + retry::delay(cordon.tries - 1, &node));
@@ -143,10 +141,11 @@ impl Machine {
     }
 
     pub(super) fn uncordon_answered(&mut self, number: usize, result: Result<NodeFacts, Failure>, now: Duration) {
-        let Stage::TakingBack { until, .. } = self.stage else { return };
         let node = self.nodes[number].place.node.clone();
         let cordon = &mut self.cordons[number];
         cordon.outstanding = None;
+        // Where a signal came meanwhile, the drain is undone, and the cordon with it.
+        let until = if let Stage::TakingBack { until, .. } = self.stage { until } else { now };
         match result {
             Ok(facts) => {
                 cordon.set_by_us = false;
@@ -261,7 +260,6 @@ impl Machine {
             self.nodes[number].cordoned_now = true;
             let node = &self.nodes[number].place.node;
             let text = format!("the {what} of {node} was on its way: kubectl get node {node} tells");
-            self.core.changed = true;
             self.core.emit(now, EventKind::Noted { warning: true, text });
         }
     }

@@ -82,8 +82,8 @@ pub(super) struct Core {
     pub(super) started_at: Timestamp,
     /// True once nothing may be sent any more.
     pub(super) silent: bool,
-    /// True once a POST was sent: something was changed.
-    pub(super) changed: bool,
+    /// Requests under way that may change something.
+    writing: BTreeSet<RequestId>,
     pub(super) effects: VecDeque<Effect>,
     /// What is told when a request really goes out: one that a signal or a deadline kept back is not told.
     announcements: BTreeMap<RequestId, EventKind>,
@@ -116,7 +116,7 @@ impl Core {
             pending: PendingPods::default(),
             started_at,
             silent: false,
-            changed: false,
+            writing: BTreeSet::new(),
             effects: VecDeque::new(),
             announcements: BTreeMap::new(),
             events: VecDeque::new(),
@@ -154,7 +154,9 @@ impl Core {
         if generation.is_some() {
             self.served = Some(node);
         }
-        self.changed |= kind.is_post() || matches!(kind, EffectKind::Cordon { .. } | EffectKind::Undo { .. });
+        if kind.writes() {
+            self.writing.insert(id);
+        }
         self.waiting.insert(id, (node, asker, generation));
         self.effects.push_back(Effect { id, kind });
         id
@@ -181,13 +183,14 @@ impl Core {
         Some(effect)
     }
 
-    /// True while an answer to a request of that node is awaited.
-    pub(super) fn is_asked_by(&self, node: usize) -> bool {
-        self.waiting.values().any(|(n, asker, _)| *n == node && *asker != Asker::Brake)
+    /// True while a request of that node is under way that may change something.
+    pub(super) fn writes_for(&self, node: usize) -> bool {
+        self.writing.iter().any(|id| self.waiting.get(id).is_some_and(|(n, ..)| *n == node))
     }
 
     /// Who waits for that answer, if anybody still does, and the generation in which it was asked.
     pub(super) fn answered(&mut self, id: RequestId) -> Option<(usize, Asker, Option<u64>)> {
+        self.writing.remove(&id);
         let answered = self.waiting.remove(&id)?;
         if answered.2.is_some() {
             self.pace.ended();

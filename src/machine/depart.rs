@@ -5,13 +5,16 @@ use std::time::Duration;
 use super::core::Core;
 use super::node::Place;
 use super::pod::Closed;
-use super::vm::VmRun;
+use super::vm::{State, VmRun};
 use crate::event::EventKind;
 use crate::facts::VmiOwner;
 use crate::forecast::after::{After, after};
 use crate::forecast::words::spoken;
 use crate::outcome::{Cause, VmOutcome};
 use crate::plan::VmAction;
+
+/// How long KubeVirt may take to say where a VM runs after its old launcher has ended.
+const HANDOVER: Duration = Duration::from_secs(10);
 
 impl VmRun {
     pub(super) fn too_late(&mut self, core: &mut Core, place: &Place, now: Duration) {
@@ -90,19 +93,29 @@ impl VmRun {
             let because = "another VMI of its name runs on this node".to_owned();
             return self.block(core, place, Cause::SameNode, because, now);
         }
+        let moves = self.item.action == VmAction::AwaitMigration && !core.options.in_place;
+        if moves && self.vmi(core).is_some_and(|v| v.node.as_deref() == Some(&place.node) && !v.phase.is_final()) {
+            let until = *self.bare_since.get_or_insert(now) + HANDOVER;
+            if now < until {
+                self.state = State::Waiting { until: Some(until) };
+                self.wake_at = Some(until);
+                return;
+            }
+        }
         let (other, elsewhere) = match core.index.vmi(&self.item.vmi) {
             Some(v) if v.uid == self.item.vmi_uid => (None, v.node.clone().filter(|n| *n != place.node)),
             Some(v) => (Some(v.uid.clone()), v.node.clone().filter(|n| *n != place.node)),
             None => (None, None),
         };
         let row = &mut self.item.row;
+        let was_coming = self.item.action == VmAction::AwaitMigration && row.cause == Some(Cause::VmMigrationTarget);
         row.cause = None;
         row.waiting_helps = None;
         row.remedy = None;
         row.needs.clear();
         row.node_after.clone_from(&elsewhere);
         (row.outcome, row.because) = match (&other, &elsewhere) {
-            (None, Some(_)) if self.item.action == VmAction::AwaitMigration => {
+            (None, Some(_)) if was_coming => {
                 (VmOutcome::Gone, "its migration to this node did not come about".to_owned())
             }
             (None, Some(node)) => (VmOutcome::Migrates, format!("migrated to {node}")),

@@ -365,7 +365,9 @@ impl Machine {
         }
         self.core.silent = true;
         for node in &mut self.nodes {
-            if node.phase != Phase::Ended && !node.is_undoing() {
+            if node.is_undoing() {
+                node.undone_by(cut);
+            } else if node.phase != Phase::Ended {
                 node.cut(cut, &mut self.core, now);
             }
         }
@@ -423,11 +425,6 @@ impl Machine {
             Stage::Ended { exit } => Some(exit),
             Stage::Cordoning | Stage::TakingBack { .. } | Stage::Draining | Stage::Undoing => None,
         }
-    }
-
-    /// True if a request was sent that changes something.
-    pub fn changed(&self) -> bool {
-        self.core.changed
     }
 
     /// The results of the nodes that have ended.

@@ -81,7 +81,8 @@ impl VmRun {
         let since = now.saturating_sub(Duration::from_millis(progress.since_ms)).as_secs();
         let since = words::duration(i64::try_from(since).unwrap_or(i64::MAX));
         if let (Some(Cause::NoMigrationTarget), Some(detail)) = (self.item.row.cause, &progress.detail) {
-            return format!("{detail} (attempt {}, for {since}); it still runs on {node}", progress.attempt);
+            let since = if since == "0s" { String::new() } else { format!(", for {since}") };
+            return format!("{detail} (attempt {}{since}); it still runs on {node}", progress.attempt);
         }
         let mut text = doing(progress);
         if moves && since != "0s" {
@@ -113,11 +114,13 @@ fn doing(progress: &VmProgress) -> String {
         Activity::Starting => "its new VMI is starting".to_owned(),
         Activity::WaitingForOwner => "its owner has not acted".to_owned(),
         Activity::WaitingForCondition => "virt-handler has not said whether it can migrate".to_owned(),
-        Activity::WaitingForMigration => "a migration to this node has not ended".to_owned(),
+        Activity::WaitingForMigration => "a migration of it has not ended".to_owned(),
         Activity::Retrying => "its eviction is refused".to_owned(),
     };
+    let goes = matches!(progress.activity, Activity::PreparingTarget | Activity::Migrating);
+    let to = if goes { "to" } else { "on" };
     if let Some(target) = &progress.target {
-        let _ = write!(text, " to {target}");
+        let _ = write!(text, " {to} {target}");
     }
     text
 }

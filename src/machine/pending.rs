@@ -26,6 +26,8 @@ pub(super) struct PendingPods(BTreeMap<String, Look>);
 struct Look {
     asked: Duration,
     pods: Vec<PodFacts>,
+    /// True where it may not be read: it is not asked for again.
+    forbidden: bool,
 }
 
 impl PendingPods {
@@ -46,12 +48,19 @@ pub(super) enum Stuck {
 impl Core {
     /// Has a namespace looked at, unless that was done a moment ago. Returns when to ask for it again.
     pub(super) fn look_for_pending(&mut self, node: usize, namespace: &str, now: Duration) -> Duration {
+        if self.pending.0.get(namespace).is_some_and(|look| look.forbidden) {
+            return Duration::MAX;
+        }
         let last = self.pending.0.get(namespace).map(|look| look.asked);
         if let Some(again) = last.map(|asked| asked + AGAIN).filter(|again| *again > now) {
             return again;
         }
         if !self.silent {
-            let look = self.pending.0.entry(namespace.to_owned()).or_insert(Look { asked: now, pods: Vec::new() });
+            let look = self.pending.0.entry(namespace.to_owned()).or_insert(Look {
+                asked: now,
+                pods: Vec::new(),
+                forbidden: false,
+            });
             look.asked = now;
             let kind = EffectKind::ReadPending { namespace: namespace.to_owned() };
             self.send(node, Asker::Pending(namespace.to_owned()), kind);
@@ -61,8 +70,10 @@ impl Core {
 
     /// A namespace was read; what cannot be read stays unknown.
     pub(super) fn pending_read(&mut self, namespace: &str, reply: Result<Vec<PodFacts>, Failure>) {
-        if let (Some(look), Ok(pods)) = (self.pending.0.get_mut(namespace), reply) {
-            look.pods = pods;
+        let Some(look) = self.pending.0.get_mut(namespace) else { return };
+        match reply {
+            Ok(pods) => look.pods = pods,
+            Err(failure) => look.forbidden |= matches!(failure, Failure::Forbidden(_)),
         }
     }
 

@@ -243,6 +243,12 @@ impl EffectKind {
         matches!(self, Self::Evict { .. } | Self::Delete { .. } | Self::Restart { .. })
     }
 
+    /// True for what may change something in the cluster.
+    pub(super) fn writes(&self) -> bool {
+        let cordons = matches!(self, Self::Cordon { .. } | Self::CordonFresh { .. } | Self::Uncordon { .. });
+        cordons || self.is_post() || matches!(self, Self::Undo { .. })
+    }
+
     /// True for what takes one of the places in flight: a VMI is read only where its request could follow.
     pub(super) fn takes_slot(&self) -> bool {
         self.is_post() || matches!(self, Self::ReadVmi { .. })

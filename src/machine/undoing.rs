@@ -48,6 +48,13 @@ impl NodeRun {
         core.emit(now, EventKind::UndoStarted { node: self.place.node.clone() });
     }
 
+    /// A signal comes while it is undone: that is how it ends.
+    pub(super) fn undone_by(&mut self, cut: Cut) {
+        if let Some(undoing) = &mut self.undoing {
+            undoing.cut = cut;
+        }
+    }
+
     /// Sends what is due. With an end, there is nothing more to do or to wait for.
     pub(super) fn undo_turn(&mut self, core: &mut Core, now: Duration) -> Option<End> {
         let (number, node) = (self.place.number, self.place.node.as_str());
@@ -58,14 +65,14 @@ impl NodeRun {
         if !undoing.sent.is_empty() || now < undoing.not_before {
             return None;
         }
-        // The facts must have caught up with what was done: a mark that is still seen would look like a new one.
+        // The facts must have caught up with what was done, however late a watch is: a mark that is still seen would look
+        // like a new one.
         let index = &core.index;
         undoing.unmarked.retain(|key| index.vmi(key).is_some_and(|v| v.marked.as_deref() == Some(node)));
-        if !undoing.unmarked.is_empty() && now < undoing.quiet_from {
+        if !undoing.unmarked.is_empty() {
             return None;
         }
-        undoing.unmarked.clear();
-        let under_way = core.is_asked_by(number);
+        let under_way = core.writes_for(number);
         if under_way {
             undoing.quiet_from = now + PAUSE;
         }
@@ -94,7 +101,6 @@ impl NodeRun {
         }
         if let Step::Unmark { vmi, .. } = &step {
             undoing.unmarked.insert(vmi.clone());
-            undoing.quiet_from = now + PAUSE;
         }
         core.emit(now, step.done());
     }
@@ -119,10 +125,15 @@ impl NodeRun {
                 continue;
             }
             row.marked = undone.marked;
-            let stays = matches!(row.outcome, VmOutcome::Pending | VmOutcome::Waits | VmOutcome::Blocks);
+            let stays = matches!(row.outcome, VmOutcome::Pending | VmOutcome::Blocks);
+            let pending = row.outcome == VmOutcome::Pending;
+            let moved = matches!(row.cause, None | Some(Cause::VmEvacuating | Cause::MigrationQueued));
             match undone.outcome {
+                // What kept it from leaving is still worth knowing; that it was on its way is not.
+                UndoOutcome::Cancels if stays && !(pending && moved) => {
+                    row.because.push_str("; evacuation cancelled, it runs on here");
+                }
                 UndoOutcome::Cancels if stays => {
-                    row.outcome = VmOutcome::Pending;
                     row.cause = Some(cause);
                     row.waiting_helps = Some(true);
                     row.because = "evacuation cancelled; runs on here".to_owned();
@@ -134,7 +145,7 @@ impl NodeRun {
                     row.because.clone_from(&undone.because);
                     (row.cause, row.waiting_helps, row.remedy) = (None, None, None);
                 }
-                UndoOutcome::Blocks | UndoOutcome::Pending if stays => {
+                UndoOutcome::Blocks | UndoOutcome::Pending if pending => {
                     row.because.clone_from(&undone.because);
                     row.remedy.clone_from(&undone.remedy);
                 }

@@ -189,9 +189,10 @@ impl DocumentFold {
             | EventKind::EvacuationCancelled { .. }
             | EventKind::MigrationDeleted { .. } => self.touched = true,
             EventKind::NodeEnded { report } => {
-                // A request without an answer may have been carried out.
-                let moving = |v: &VmRow| v.outcome == VmOutcome::Pending && v.cause == Some(Cause::Stopping);
-                self.touched |= report.vms.iter().any(moving);
+                // A request without an answer may have been carried out: a restart, or a cordon.
+                let moving =
+                    |v: &VmRow| v.outcome == VmOutcome::Pending && v.cause == Some(Cause::Stopping) && v.attempts > 0;
+                self.touched |= report.vms.iter().any(moving) || (report.cordoned_now && !report.cordoned_before);
                 self.ended.retain(|n| n.name != report.name);
                 self.ended.push(with_remedies(report.clone()));
             }

@@ -200,7 +200,7 @@ pub fn activity(progress: &VmProgress) -> String {
         Activity::Starting => format!("starting{}", to(" on ")),
         Activity::WaitingForOwner => "waiting for the controller that owns it".to_owned(),
         Activity::WaitingForCondition => "waiting for LiveMigratable".to_owned(),
-        Activity::WaitingForMigration => "waiting for a migration to this node".to_owned(),
+        Activity::WaitingForMigration => "waiting for a migration of it to end".to_owned(),
         Activity::Retrying => "refused for now".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::clock::Clock;
 use super::drain::World;
 use super::session::{Session, audit_reporters};
-use super::start::{api_error, open, server_info, stopped};
+use super::start::{api_error, open, server_info, stopped, tell_unreadable};
 use super::terminal::Terminal;
 use crate::audit;
 use crate::cluster::{Connection, Part, ProblemKind, Snapshot, Unread, WatchOptions, Watched, snapshot_of_vms};
@@ -82,7 +82,7 @@ async fn look(connection: &Connection, scope: &Scope, session: &mut Session) -> 
     let options = WatchOptions { limit: connection.request_timeout(), ..WatchOptions::default() };
     // The watches are dropped unopened.
     let Snapshot { mut index, kubernetes, unread, unreadable, .. } =
-        snapshot_of_vms(&connection.requests(), scope, options).await;
+        snapshot_of_vms(&connection.requests(), scope, true, options).await;
     session.emit(EventKind::Connected {
         server: server_info(connection, kubernetes, &index),
         nodes: Vec::new(),
@@ -96,10 +96,7 @@ async fn look(connection: &Connection, scope: &Scope, session: &mut Session) -> 
         tell_unread(unread, &mut index, session)?;
         cr_is_told |= unread.part == Part::Objects(Watched::KubeVirts);
     }
-    for (what, object, why) in unreadable {
-        let text = format!("{object} ({what}) cannot be read and is left out: {why}");
-        session.emit(EventKind::Noted { warning: true, text });
-    }
+    tell_unreadable(unreadable, session);
     let report = audit::audit(&index, scope, session.clock.wall());
     if cluster_is_unclear(&index) && !cr_is_told && report.summary.counts.vms > 0 {
         let text = "there is no single valid KubeVirt object: what a restarted VM would get is unknown".to_owned();

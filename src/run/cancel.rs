@@ -23,6 +23,7 @@ use crate::event::EventKind;
 use crate::exit::ExitCode;
 use crate::facts::{Change, Delta, Index, Key};
 use crate::outcome::UndoReport;
+use crate::report::text::plural;
 use crate::settings::{CancelOptions, DryRun, Invocation};
 use crate::undo::{End, PATIENCE, Step, Undo};
 
@@ -257,7 +258,7 @@ async fn wait(requests: &Requests, ending: &[Key], deadline: Instant) {
 async fn probe(requests: &Requests, undos: &mut [Undo], index: &Index, session: &mut Session) {
     let steps: Vec<Step> = undos.iter().flat_map(|undo| undo.planned(index)).collect();
     let answers = join_all(steps.iter().map(|step| undo_step(requests, step, true))).await;
-    let text = format!("the API server was asked about {} steps, without effect", steps.len());
+    let text = format!("the API server was asked by {}, without effect", plural(steps.len(), "dry run", "dry runs"));
     session.emit(EventKind::Noted { warning: false, text });
     for (step, answer) in steps.iter().zip(&answers) {
         if let UndoAnswer::Doubtful { text } | UndoAnswer::Unavailable { text } = answer {

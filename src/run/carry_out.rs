@@ -85,11 +85,8 @@ async fn preview(mut world: World, terms: &Terms, mut prepared: Prepared, sessio
             Some(reason) = world.signals.next() => return stopped(session, reason),
             asked = probe::probe(&requests, &mut prepared.plan, &prepared.index, MAX_IN_FLIGHT, &terms.task) => asked,
         };
-        let what = match terms.task {
-            Task::Drain => format!("{asked} evictions and restarts"),
-            Task::Restart { .. } => plural(asked, "restart", "restarts"),
-        };
-        let text = format!("the API server was asked about {what}, without effect");
+        let requests = plural(asked, "dry run", "dry runs");
+        let text = format!("the API server was asked by {requests}, without effect");
         session.emit(EventKind::Noted { warning: false, text });
     }
     session.emit(EventKind::Planned { nodes: prepared.plan.reports() });

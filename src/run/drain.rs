@@ -11,7 +11,7 @@ use super::carry_out::{MAX_IN_FLIGHT, Prepared, Terms, carry_out};
 use super::clock::Clock;
 use super::rights;
 use super::session::{Session, reporters};
-use super::start::{api_error, no_such_node, open, server_info, stopped};
+use super::start::{api_error, no_such_node, open, server_info, stopped, tell_unreadable};
 use super::terminal::{Terminal, read_line};
 use crate::cli;
 use crate::cluster::{Connection, Part, Snapshot, Unread, WatchOptions, Watched, connect, snapshot};
@@ -160,10 +160,7 @@ async fn prepare(
     for unread in unread {
         tell_unread(&unread, session)?;
     }
-    for (what, object, why) in unreadable {
-        let text = format!("{object} ({what}) cannot be read and is left out: {why}");
-        session.emit(EventKind::Noted { warning: true, text });
-    }
+    tell_unreadable(unreadable, session);
     let mut plan_options = plan_options(options, own_pod_uid.cloned(), &nodes);
     let mut plan = build(&index, &nodes, &plan_options, session.clock.wall());
     let undoes = options.on_abort == OnAbort::Cancel;

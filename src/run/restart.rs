@@ -9,9 +9,9 @@ use super::clock::Clock;
 use super::drain::{World, tell_unread};
 use super::rights;
 use super::session::{Session, restart_reporters};
-use super::start::{api_error, open, server_info, stopped};
+use super::start::{api_error, open, server_info, stopped, tell_unreadable};
 use super::terminal::Terminal;
-use crate::cluster::{Connection, Part, Snapshot, WatchOptions, Watched, snapshot_of_vms};
+use crate::cluster::{Connection, Snapshot, WatchOptions, snapshot_of_vms};
 use crate::error::CliError;
 use crate::event::EventKind;
 use crate::exit::ExitCode;
@@ -117,23 +117,19 @@ async fn prepare(
     let requests = connection.requests();
     let watch_options = WatchOptions { limit: connection.request_timeout(), ..WatchOptions::default() };
     let Snapshot { index, watches, kubernetes, unread, unreadable } =
-        snapshot_of_vms(&requests, scope, watch_options).await;
+        snapshot_of_vms(&requests, scope, false, watch_options).await;
     session.emit(EventKind::Connected {
         server: server_info(connection, kubernetes, &index),
         nodes: Vec::new(),
         timeout_seconds: options.timeout.as_secs(),
         started_at: session.clock.started_at(),
     });
-    // No budget and no daemon set matters to a restart.
-    let matters =
-        |part: &Part| !matches!(part, Part::Objects(Watched::Budgets) | Part::DaemonSets | Part::CdiNamespace);
-    for unread in unread.iter().filter(|unread| matters(&unread.part)) {
+    // Without KubeVirt there is nothing to restart, whatever could not be read.
+    let matters = index.kubevirt_installed;
+    for unread in unread.iter().filter(|_| matters) {
         tell_unread(unread, session)?;
     }
-    for (what, object, why) in unreadable {
-        let text = format!("{object} ({what}) cannot be read and is left out: {why}");
-        session.emit(EventKind::Noted { warning: true, text });
-    }
+    tell_unreadable(unreadable, session);
     let mut plan_options = PlanOptions {
         in_place: true,
         delete_emptydir_data: options.delete_emptydir_data,

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::cluster::{ApiProblem, Missing, Requests, Right, missing_rights};
 use crate::error::{CliError, ErrorKind};
-use crate::facts::{Index, KubeVirtState};
-use crate::plan::{Plan, PodAction, VmAction};
+use crate::facts::{FIELD_MANAGER, Index, KubeVirtState};
+use crate::plan::{NodePlan, Plan, PodAction, VmAction};
 use crate::undo;
 
 /// What a command needs rights for, besides its plan.
@@ -65,7 +65,8 @@ fn is_restart(right: &Right) -> bool {
 /// The rights that the plan needs.
 fn needed(plan: &Plan, need: &Need<'_>, index: &Index) -> Vec<Right> {
     let mut rights = Vec::new();
-    if !need.in_place && plan.nodes.iter().any(|n| !n.cordoned) {
+    let ours = |n: &NodePlan| index.node(&n.node).is_some_and(|n| n.cordoned_by.as_deref() == Some(FIELD_MANAGER));
+    if !need.in_place && plan.nodes.iter().any(|n| !n.cordoned || need.undoes && ours(n)) {
         rights.push(Right::new("patch", "", "nodes"));
     }
     // A preview opens no watch, and what could not be listed is not watched.

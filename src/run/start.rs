@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::stream::{BoxStream, unfold};
 
 use super::session::Session;
-use crate::cluster::{ApiProblem, ConnectError, Connection, connect};
+use crate::cluster::{ApiProblem, ConnectError, Connection, Watched, connect};
 use crate::error::{CliError, ErrorKind};
 use crate::event::{EventKind, ServerInfo, StopReason};
 use crate::exit::ExitCode;
@@ -82,6 +82,14 @@ fn connect_error(error: &ConnectError) -> CliError {
     match error.hint() {
         Some(hint) => told.hint(hint),
         None => told,
+    }
+}
+
+/// Objects that are not as their kind says are left out, and said.
+pub(super) fn tell_unreadable(unreadable: Vec<(Watched, String, String)>, session: &mut Session) {
+    for (what, object, why) in unreadable {
+        let text = format!("{object} ({what}) cannot be read and is left out: {why}");
+        session.emit(EventKind::Noted { warning: true, text });
     }
 }
 

@@ -43,7 +43,7 @@ fn a_preview_and_the_restart() {
     assert_snapshot!(cluster.run(&["restart-stale", "-n", "tenant-a", "--dry-run=server", "--restart-stale"]).text(), @"
     Preview of restarting the stale VMs in namespace tenant-a (nothing was changed)
     context sim · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible
-    the API server was asked about 1 restart, without effect
+    the API server was asked by 1 dry run, without effect
 
       VM             STRATEGY            ON RESTART  BECAUSE
     ! tenant-a/db-0  LiveMigrate, stale  restarts    disk root is not shared (not ReadWriteMany); a restart gives it LiveMigrateIfPossible

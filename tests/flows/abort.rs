@@ -214,7 +214,7 @@ async fn the_rights_for_it_are_asked_for_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_vm_that_had_left_is_not_called_back() {
+async fn a_migration_that_works_is_stopped_as_well() {
     let options = Options {
         kubevirt: Some(Profile::V1_9),
         eviction_strategy: Some("LiveMigrate".to_owned()),
@@ -227,4 +227,62 @@ async fn a_vm_that_had_left_is_not_called_back() {
     let vmi = sim.get("VirtualMachineInstance", "tenant-a", "web-1").unwrap();
     assert_eq!(vmi.text("/status/nodeName"), "node-0", "{first}");
     drain(&sim, "node-0").run().await.exits(0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_while_it_is_undone_is_how_it_ends() {
+    // A loop over nodes in a shell must stop at Ctrl-C, also when the first node's time is up already.
+    for signals in [1, 2] {
+        let sim = cluster(Profile::V1_9);
+        sim.fault(Fault::on("PUT", "evacuate/cancel", Then::Hang));
+        let mut flow = aborting(&sim).timeout(20);
+        for n in 0..signals {
+            flow = flow.signal(secs(22 + 2 * n), StopReason::Interrupt);
+        }
+        let run = flow.run().await;
+        run.exits(130);
+        assert_eq!(run.document.list("/nodes")[0].text("/verdict"), "interrupted", "{run}");
+        assert!(run.elapsed < if signals == 2 { secs(25) } else { secs(31) }, "{:?}", run.elapsed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocker_stays_one() {
+    // Three failed migrations block; the deadline comes for the others.
+    let options = Options {
+        kubevirt: Some(Profile::V1_9),
+        eviction_strategy: Some("LiveMigrate".to_owned()),
+        ..Options::default()
+    };
+    let world = Sim::new(options).world().nodes(3).on("node-0");
+    let world = world.vm("tenant-a", Vm::new("fail-1").migration("fail"));
+    let sim = world.vm("tenant-a", Vm::new("hang-1").migration("hang")).done();
+    let run = aborting(&sim).timeout(300).changes().run().await;
+    println!("{}", run.transcript());
+    run.exits(3);
+    let row = run.vm_is("fail-1", "blocks", "MigrationFailed");
+    assert!(row.text("/because").starts_with("3 migrations failed in a row"), "{row}");
+    assert!(row.text("/because").ends_with("; evacuation cancelled, it runs on here") && row.has("/remedy"), "{row}");
+    assert_eq!((marks(&sim).len(), unfinished(&sim).len()), (0, 0), "{run}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_late_is_no_mark_that_came_back() {
+    let sim = cluster(Profile::V1_9);
+    let undoing = |e: &EventKind| matches!(e, EventKind::UndoStarted { .. });
+    // Watches end without a word, and lists are slow for a while.
+    let run = aborting(&sim)
+        .timeout(20)
+        .when(undoing, |sim| {
+            let now = sim.elapsed();
+            sim.cut_watches();
+            let slow = Then::Slow(secs(3));
+            sim.fault(Fault::on("GET", "virtualmachineinstances", slow).between(now, now + secs(4)));
+        })
+        .run()
+        .await;
+    println!("{}", run.transcript());
+    run.exits(124);
+    assert_eq!(undone(&run).text("/verdict"), "undone", "{run}");
+    assert!(!cordoned(&sim, "node-0"), "{run}");
 }

@@ -105,7 +105,7 @@ async fn a_preview_says_what_would_happen_and_sends_nothing() {
 async fn a_preview_on_the_server_asks_once_per_vm_and_only_dry() {
     let sim = switched();
     let run = restart_stale(&sim).preview(DryRun::Server).run().await;
-    run.exits(0).prints("asked about 2 restarts, without effect");
+    run.exits(0).prints("asked by 2 dry runs, without effect");
     let asked = run.asked("PUT", "/restart");
     assert_eq!(asked.len(), 2, "{run}");
     assert!(asked.iter().all(|r| r.body.as_ref().is_some_and(|b| b.list("/dryRun") == ["All"])), "{asked:#?}");
@@ -117,7 +117,7 @@ async fn a_preview_on_the_server_asks_once_per_vm_and_only_dry() {
     let sim = stale_with(1, |world| world.on("node-1").vm("tenant-a", Vm::new("far-1").non_migratable(DISK)));
     not_ready(&sim, "node-1");
     let run = restart_stale(&sim).preview(DryRun::Server).without_consent().run().await;
-    run.exits(4).prints("asked about 1 restart, without effect");
+    run.exits(4).prints("asked by 1 dry run, without effect");
     assert_eq!((run.restarts("db-0").len(), run.asked("PUT", "").len()), (1, 1), "{run}");
 }
 

@@ -180,3 +180,24 @@ async fn a_pod_selector_leaves_vms_out() {
     assert_eq!(run.evictions("").len(), 2, "{run}");
     assert!(run.rows("vms").is_empty() || run.launcher_evictions("web-1").is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_others_migrate_away_has_migrated() {
+    for strategy in ["None", "External"] {
+        // While it is copied, and when it runs on the other node but its old launcher is still there.
+        for after in [1000, 20_600, 20_800, 21_000] {
+            let vm = Vm::new("web-1").eviction_strategy(strategy).annotation("lab/migrate", "20s");
+            let sim = cluster("None").vm("tenant-a", vm).done();
+            sim.create(json!({"kind": "VirtualMachineInstanceMigration",
+                "metadata": {"name": "by-hand", "namespace": "tenant-a"}, "spec": {"vmiName": "web-1"}}));
+            tokio::time::sleep(std::time::Duration::from_millis(after)).await;
+            let run = drain(&sim, "node-0").timeout(120).run().await;
+            println!("{strategy} {after}\n{}", run.transcript());
+            run.exits(0);
+            if let Some(row) = run.rows("vms").first() {
+                assert_eq!((row.text("/outcome"), row.text("/nodeAfter").is_empty()), ("migrates", false), "{run}");
+            }
+            assert!(run.launcher_evictions("web-1").is_empty(), "{run}");
+        }
+    }
+}

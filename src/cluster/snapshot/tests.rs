@@ -90,7 +90,7 @@ async fn a_scope_asks_for_the_pods_of_vms_only_and_in_its_namespace_only() {
         ),
     ] {
         let scope = Scope { namespace: namespace.map(str::to_owned), selector: None };
-        let snapshot = snapshot_of_vms(&requests, &scope, WatchOptions::default()).await;
+        let snapshot = snapshot_of_vms(&requests, &scope, true, WatchOptions::default()).await;
         assert_eq!(snapshot.unread, []);
         assert!(snapshot.index.budgets_known && snapshot.index.kubevirt_installed);
         assert_eq!(format!("{:?}", snapshot.watches), "Watches(7)");

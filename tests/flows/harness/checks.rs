@@ -54,7 +54,9 @@ fn document(run: &Outcome) {
     }
     // The refusal of a launcher's eviction is what marks its VM.
     let marked = run.writes().iter().any(|r| r.status == 429 && r.path.contains("/pods/virt-launcher-"));
-    if !wrote && !marked && d.flag("/changed") {
+    // What got no answer may have been carried out.
+    let unknown = run.writes().iter().any(|r| r.status == 0);
+    if !wrote && !marked && !unknown && d.flag("/changed") {
         run.fail("the document says that something was changed");
     }
 }

@@ -86,7 +86,7 @@ pub async fn restarts_in_place(s: &Stage) {
     let before = s.list("VirtualMachineInstance").await;
     let preview = s.restart_stale().preview(DryRun::Server).run().await;
     s.keep(&preview);
-    preview.exits(0).prints("asked about 2 restarts");
+    preview.exits(0).prints("asked by 2 dry runs");
     let run = s.restart_stale().run().await;
     s.keep(&run);
     run.exits(0);

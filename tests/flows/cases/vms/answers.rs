@@ -164,7 +164,7 @@ async fn c16_a_migration_to_the_node_ends_before_its_vm_is_moved_on() {
         let arrival =
             |e: &EventKind| matches!(e, EventKind::VmProgressed { progress, .. } if progress.target.is_some());
         let run = drain(&sim, "node-0").run().await;
-        run.exits(0).says("waiting for a migration to this node");
+        run.exits(0).says("waiting for a migration of it to end");
         run.preview.as_ref().expect("taken").prints("a migration of it from node-1 to this node must end first");
         run.vm_is("web-1", "migrates", "");
         assert_ne!(node_of(&sim, "web-1"), "node-0");
