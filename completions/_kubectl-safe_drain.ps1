@@ -21,7 +21,7 @@ Register-ArgumentCompleter -Native -CommandName 'kubectl-safe_drain' -ScriptBloc
 
     $completions = @(switch ($command) {
         'kubectl-safe_drain' {
-            [CompletionResult]::new('--on-abort', '--on-abort', [CompletionResultType]::ParameterName, 'when time is up or a signal comes: leave evacuations and cordon, or take them back (10s at most)')
+            [CompletionResult]::new('--on-abort', '--on-abort', [CompletionResultType]::ParameterName, 'when time is up or a signal comes: leave evacuations and cordon (default), or take them back (10s at most)')
             [CompletionResult]::new('--parallel', '--parallel', [CompletionResultType]::ParameterName, 'nodes at a time (default 1)')
             [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'limit per node from its first write (default 30m)')
             [CompletionResult]::new('-l', '-l', [CompletionResultType]::ParameterName, 'drain the nodes with these labels')

@@ -24,7 +24,7 @@ function __fish_kubectl_safe_drain_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l on-abort -d 'when time is up or a signal comes: leave evacuations and cordon, or take them back (10s at most)' -r -f -a "leave\t''
+complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l on-abort -d 'when time is up or a signal comes: leave evacuations and cordon (default), or take them back (10s at most)' -r -f -a "leave\t''
 cancel\t''"
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l parallel -d 'nodes at a time (default 1)' -r -f
 complete -c kubectl-safe_drain -n "__fish_kubectl_safe_drain_needs_command" -l timeout -d 'limit per node from its first write (default 30m)' -r -f

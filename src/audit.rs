@@ -35,9 +35,9 @@ pub fn audit(index: &Index, scope: &Scope, now: Timestamp) -> AuditReport {
     AuditReport { summary, nodes }
 }
 
-/// True where the VM has a VMI whose guest has not ended.
+/// True where the VM has a VMI whose guest has not ended, or one that cannot be read.
 fn runs(index: &Index, vm: &VmFacts) -> bool {
-    index.vmi(&vm.key).is_some_and(|vmi| !vmi.phase.is_final())
+    index.unreadable_vmis.contains(&vm.key.to_string()) || index.vmi(&vm.key).is_some_and(|vmi| !vmi.phase.is_final())
 }
 
 fn of_node(index: &Index, name: &str, instances: &[&VmiFacts], now: Timestamp) -> AuditNode {

@@ -14,7 +14,7 @@ pub struct Signals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
-    hang_up: tokio::signal::unix::Signal,
+    hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 impl Signals {
@@ -26,7 +26,8 @@ impl Signals {
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
-                hang_up: signal(SignalKind::hangup())?,
+                // Who starts it with nohup wants it to outlive the terminal.
+                hang_up: if hang_up_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) },
             })
         }
         #[cfg(not(unix))]
@@ -39,7 +40,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => StopReason::Interrupt,
             _ = self.terminate.recv() => StopReason::Terminate,
-            _ = self.hang_up.recv() => StopReason::HangUp,
+            Some(()) = hung_up(self.hang_up.as_mut()) => StopReason::HangUp,
         }
         #[cfg(not(unix))]
         {
@@ -49,6 +50,22 @@ impl Signals {
             StopReason::Interrupt
         }
     }
+}
+
+#[cfg(unix)]
+async fn hung_up(signal: Option<&mut tokio::signal::unix::Signal>) -> Option<()> {
+    match signal {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// True where this process was started with SIGHUP ignored. Only Linux says so without asking the C library.
+#[cfg(unix)]
+fn hang_up_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Ends the process by the signal that the code stands for; returns only where that is impossible.

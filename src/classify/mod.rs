@@ -109,6 +109,10 @@ fn launcher(pod: &PodFacts, index: &Index, vmi: &Key, uid: Option<&str>) -> Clas
         }
         Some(known) => Classified::new(Role::Vm { vmi: known.key.clone() }, Vec::new()),
         None if pod.deletion.is_some() => Classified::new(Role::Leaving, rules::leaving(pod)),
+        None if index.unreadable_vmis.contains(&vmi.to_string()) => {
+            let text = format!("its VMI {} could not be read, so nothing can be said of the guest in it", vmi.name);
+            Classified::new(Role::Evictable, vec![Finding::blocks(Cause::VmLookupFailed, text)])
+        }
         None => {
             let text =
                 format!("the VMI {} of this launcher does not exist, so KubeVirt refuses its eviction", vmi.name);

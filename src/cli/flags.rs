@@ -128,7 +128,7 @@ pub(super) const DRAIN: &[Flag] = &[
         "on-abort",
         Takes::OneOf(&["leave", "cancel"]),
         Group::Own,
-        "when time is up or a signal comes: leave evacuations and cordon, or take them back (10s at most)",
+        "when time is up or a signal comes: leave evacuations and cordon (default), or take them back (10s at most)",
     ),
     flag("parallel", Takes::Number("N"), Group::Own, "nodes at a time (default 1)"),
     NO_INPUT,

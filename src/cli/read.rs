@@ -104,6 +104,10 @@ impl Reader<'_> {
                     .map_err(|error| bad("request-timeout", text, error).hint("for example `--request-timeout=30s`"))?,
             },
         };
+        if let Some(namespace) = options.namespace.as_deref().filter(|name| !is_label(name)) {
+            return Err(CliError::usage(format!("`{namespace}` cannot be the name of a namespace"))
+                .hint("small letters, digits and dashes, at most 63 of them"));
+        }
         let extras = !options.as_groups.is_empty() || options.as_uid.is_some() || !options.as_user_extra.is_empty();
         if extras && options.as_user.is_none() {
             return Err(CliError::usage("a group, uid or extra to impersonate needs a user to impersonate")
@@ -346,4 +350,10 @@ fn key_value(text: &str) -> Outcome<(String, String)> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(bad("as-user-extra", text, "is not of the form KEY=VALUE")),
     }
+}
+
+/// A DNS label (RFC 1123), which is what names of namespaces are.
+fn is_label(name: &str) -> bool {
+    let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len()) && name.chars().all(inside) && !name.starts_with('-') && !name.ends_with('-')
 }

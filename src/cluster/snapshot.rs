@@ -176,7 +176,9 @@ async fn taken(
         taken.unread(Part::ReplicaSets, problem);
     }
     taken.index.transfers = transfers;
-    let Taken { index, unread, unreadable } = taken;
+    let Taken { mut index, unread, unreadable } = taken;
+    let vmis = unreadable.iter().filter(|(what, ..)| *what == Watched::Vmis);
+    index.unreadable_vmis = vmis.map(|(_, name, _)| name.clone()).collect();
     Snapshot { index, kubernetes, unread, unreadable, watches: kept.into_iter().collect() }
 }
 

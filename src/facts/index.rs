@@ -90,6 +90,8 @@ pub struct Index {
     pub transfers: BTreeMap<Key, String>,
     /// Namespaces that hold the CDI objects and other operators' own pods: their pods go last.
     pub infrastructure_namespaces: BTreeSet<String>,
+    /// VMIs that are there and whose objects are not as their kind says, as `namespace/name`.
+    pub unreadable_vmis: BTreeSet<String>,
     /// True where nodes could not be read: which of them can take a VM is unknown.
     pub nodes_unknown: bool,
     pods: BTreeMap<String, PodFacts>,

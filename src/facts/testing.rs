@@ -117,6 +117,7 @@ pub(crate) fn vm(name: &str) -> VmFacts {
         instancetype: false,
         pool: None,
         restart_required: false,
+        start_requested: false,
         change_pending: false,
         printable_status: None,
     }

@@ -55,6 +55,9 @@ fn after_vm(vmi: &Key, vm: &VmFacts, restart_impossible: bool) -> After {
     if vm.deleting {
         return After::Ends { why: "its VM is being deleted" };
     }
+    if vm.start_requested {
+        return After::Returns { by: "the restart that is under way" };
+    }
     match &vm.run_strategy {
         RunStrategy::Always => After::Returns { by: "its VM" },
         RunStrategy::Halted => After::Ends { why: "its VM is being stopped" },

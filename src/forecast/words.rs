@@ -49,6 +49,8 @@ fn disks(vmi: &VmiFacts, message: &str) -> String {
     }
 }
 
+/// The same where that flag is given already.
+pub const THEN_AGAIN: &str = ", then run the same command again";
 /// How a remedy ends after which it takes a restart, in the words of a drain.
 pub const THEN_RESTART: &str = ", then add --restart-stale";
 /// The command that sets the strategy in the template of a pool of VMs.

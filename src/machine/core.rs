@@ -212,6 +212,16 @@ impl Core {
         dropped
     }
 
+    /// Of what was not sent yet only steps of an undo still are.
+    pub(super) fn drop_all_but_undoing(&mut self) {
+        let (kept, dropped) = self.effects.drain(..).partition(|e| matches!(e.kind, EffectKind::Undo { .. }));
+        self.effects = kept;
+        let dropped: VecDeque<Effect> = dropped;
+        for effect in dropped {
+            self.answered(effect.id);
+        }
+    }
+
     /// Reports an event.
     pub(super) fn emit(&mut self, now: Duration, kind: EventKind) {
         let elapsed_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);

@@ -328,7 +328,11 @@ impl Machine {
     fn undo(&mut self, now: Duration) {
         for number in 0..self.nodes.len() {
             if let Some(end) = self.nodes[number].undo_turn(&mut self.core, now) {
-                self.end_undo(number, end, now);
+                let lost = self.lost_since.is_some();
+                if lost {
+                    self.nodes[number].undo_is_blind();
+                }
+                self.end_undo(number, if lost { End::Lost } else { end }, now);
             }
         }
     }
@@ -372,6 +376,7 @@ impl Machine {
             }
         }
         if self.nodes.iter().any(NodeRun::is_undoing) {
+            self.core.drop_all_but_undoing();
             self.stage = Stage::Undoing;
             return;
         }

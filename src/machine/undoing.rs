@@ -12,7 +12,7 @@ use crate::answer::UndoAnswer;
 use crate::event::EventKind;
 use crate::facts::Key;
 use crate::outcome::{Cause, UndoOutcome, UndoReport, VmOutcome};
-use crate::undo::{End, Step, Undo};
+use crate::undo::{End, Step, UNANSWERED, Undo};
 
 /// How long it may take, from the deadline or the first signal (design §5).
 const BOUND: Duration = Duration::from_secs(10);
@@ -52,6 +52,13 @@ impl NodeRun {
     pub(super) fn undone_by(&mut self, cut: Cut) {
         if let Some(undoing) = &mut self.undoing {
             undoing.cut = cut;
+        }
+    }
+
+    /// Nobody tells what came of it: neither of its undoing nor, after a deadline, of the drain.
+    pub(super) fn undo_is_blind(&mut self) {
+        if let Some(undoing) = self.undoing.as_mut().filter(|u| u.cut == Cut::Deadline) {
+            undoing.cut = Cut::Blind;
         }
     }
 
@@ -107,7 +114,11 @@ impl NodeRun {
 
     /// Closes the undoing: the rows say what came of it. Gives the cut with which the node ends.
     pub(super) fn undone(&mut self, end: End, core: &Core, now: Duration) -> Option<Cut> {
-        let undoing = self.undoing.take()?;
+        let mut undoing = self.undoing.take()?;
+        let unanswered = UndoAnswer::Unavailable { text: UNANSWERED.to_owned() };
+        for step in undoing.sent.values() {
+            undoing.undo.answered(step, &unanswered);
+        }
         let elapsed = now.saturating_sub(undoing.begun).as_secs_f64();
         let report = undoing.undo.report(&core.index, end, (elapsed * 10.0).round() / 10.0);
         self.cordoned_now = report.cordoned_now;

@@ -347,6 +347,9 @@ impl VmRun {
         }
         let in_motion = self.in_motion();
         let doing = self.progress.as_ref().map(|progress| self.in_words(progress, &place.node, now));
+        // A restart whose answer was lost may have been accepted; where the VMI is being stopped, it was.
+        let restarts = self.item.action == VmAction::Restart;
+        let unanswered = matches!(self.state, State::RestartPosting(_)) || (restarts && self.maybe_restarted);
         let row = &mut self.item.row;
         row.marked = marked;
         row.outcome = VmOutcome::Pending;
@@ -362,9 +365,20 @@ impl VmRun {
             | State::Budget { .. }
             | State::Evicting(_)
             | State::Waiting { .. }
+            | State::Closed(_)
+                if unanswered =>
+            {
+                Some(Cause::Stopping)
+            }
+            State::Deciding { .. }
+            | State::Reading(_)
+            | State::Queued
+            | State::Budget { .. }
+            | State::Evicting(_)
+            | State::Waiting { .. }
             | State::Closed(_) => Some(cause),
         };
-        if matches!(self.state, State::RestartPosting(_)) {
+        if unanswered {
             row.because = "its restart was sent and not answered yet: it may have been accepted".to_owned();
         } else if let Some(doing) = doing {
             row.because = doing;

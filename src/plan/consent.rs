@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use super::{ConsentKind, NodePlan, Plan, VmAction, VmItem};
 use crate::facts::Key;
+use crate::forecast::words::{THEN_AGAIN, THEN_RESTART};
 use crate::outcome::{Cause, PodOutcome, VmOutcome};
 
 /// `--restart-stale`.
@@ -102,6 +103,7 @@ impl Consent {
     /// Settles one item that was forecast again after the cordon: without consent, or with a flag missing for its data, it
     /// is left alone and blocks. True if its action may be done.
     pub fn apply(&self, item: &mut VmItem) -> bool {
+        say_again(item, self.options);
         if let Some(kind) = item.consent.filter(|kind| !self.allows(*kind, &item.vmi_uid)) {
             deny(item, kind, Cell::Stays, self.options);
             return false;
@@ -194,6 +196,7 @@ pub fn settle(plan: &mut Plan, options: &ConsentOptions) -> Decision {
     let mut pending: Vec<(usize, usize)> = Vec::new();
     for (n, node) in plan.nodes.iter_mut().enumerate() {
         for (v, item) in node.vms.iter_mut().enumerate() {
+            say_again(item, *options);
             match item.consent.map(|kind| (kind, cell(kind, options))) {
                 Some((kind, cell @ (Cell::Stays | Cell::Refused))) => deny(item, kind, cell, *options),
                 Some((_, Cell::Ask)) => {
@@ -268,6 +271,15 @@ fn is_given(flag: &str, options: ConsentOptions) -> bool {
         "--restart-stale" => options.restart_stale == RestartStale::Always,
         "--allow-vm-down" => options.allow_vm_down,
         _ => false,
+    }
+}
+
+/// A flag that is given need not be added.
+fn say_again(item: &mut VmItem, options: ConsentOptions) {
+    if options.restart_stale == RestartStale::Always
+        && let Some(remedy) = &mut item.row.remedy
+    {
+        *remedy = remedy.replace(THEN_RESTART, THEN_AGAIN);
     }
 }
 

@@ -60,11 +60,14 @@ impl NodePlan {
         if self.report().exit_code != ExitCode::Timeout.code() {
             idle.extend(self.vms.iter().map(owner_warning));
         }
-        let too_short = super::time::too_short(&self.vms, &self.pods, self.slots, self.timeout);
-        let at = self.warnings.iter().position(|w| self.too_short.contains(w)).unwrap_or(self.warnings.len());
-        self.warnings.retain(|w| !self.too_short.contains(w));
-        self.warnings.splice(at..at, too_short.clone());
-        self.too_short = too_short;
+        // Only less can be done than was planned: where the time was enough, it still is.
+        if !self.too_short.is_empty() {
+            let too_short = super::time::too_short(&self.vms, &self.pods, self.slots, self.timeout);
+            let at = self.warnings.iter().position(|w| self.too_short.contains(w)).unwrap_or(self.warnings.len());
+            self.warnings.retain(|w| !self.too_short.contains(w));
+            self.warnings.splice(at..at, too_short.clone());
+            self.too_short = too_short;
+        }
         self.warnings.retain(|warning| !idle.contains(warning));
     }
 

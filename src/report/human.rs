@@ -12,6 +12,7 @@ use super::style::{Label, Line};
 use super::summary::{Summary, summary};
 use crate::event::{Consent, DrainEvent, EventKind, ServerInfo};
 use crate::exit::ExitCode;
+use crate::facts::release;
 use crate::outcome::{NodeReport, Verdict};
 
 /// What stdout is for.
@@ -191,6 +192,7 @@ impl Human {
             output.stderr.extend(summary(&Summary {
                 nodes: &self.ends(exit_code, hints),
                 timeout: self.state.timeout,
+                unmarks: self.server.kubevirt.as_deref().and_then(release).is_none_or(|known| known >= (1, 7)),
                 width: self.options.stderr_width,
             }));
         }

@@ -140,10 +140,7 @@ impl Progress {
                 };
                 let plans = plans.into_iter().map(|text| (Weight::Notice, Line::plain(text)));
                 let warnings = nodes.iter().flat_map(|n| &n.warnings);
-                let warnings = match self.task {
-                    Task::Drain => warnings.cloned().collect(),
-                    Task::Restart { .. } => restarts::folded(warnings),
-                };
+                let warnings = restarts::folded(warnings);
                 let warnings = warnings.into_iter().map(|text| (Weight::Warning, Line::plain(text)));
                 plans.chain(warnings).collect()
             }

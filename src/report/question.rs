@@ -49,7 +49,7 @@ pub fn question(q: &Question, width: Option<usize>) -> Vec<Line> {
         ),
     };
     let rest = " interrupts VMs. Nothing has been changed yet.";
-    let rest = if q.task == Task::Drain { rest } else { " interrupts them. Nothing has been changed yet." };
+    let rest = if q.task == Task::Drain { rest } else { ": that interrupts them. Nothing has been changed yet." };
     let mut lines = vec![Line::new().with(Label::Heading, head).with(Label::Plain, rest)];
     let groups = [
         (&q.restarted, Mark::Down, restarted),

@@ -168,7 +168,11 @@ impl State {
 
     fn planned(&mut self, report: &NodeReport) {
         let moving = |o: PodOutcome| matches!(o, PodOutcome::Evicts | PodOutcome::Waits);
-        self.node(&report.name).planned = report.pods.iter().filter(|p| moving(p.outcome)).count();
+        let blocked = report.vms.iter().filter(|v| v.is_blocked()).count()
+            + report.pods.iter().filter(|p| p.outcome == PodOutcome::Blocks).count();
+        let node = self.node(&report.name);
+        node.planned = report.pods.iter().filter(|p| moving(p.outcome)).count();
+        node.blocked = blocked;
     }
 
     fn pod(&mut self, now: Duration, node: &str, pod: &PodKey, motion: PodMotion) {

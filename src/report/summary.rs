@@ -9,7 +9,10 @@ use super::style::{Label, Line, Mark};
 use super::text::{agree, duration, names, pack, plural, reason_row, span};
 use super::undo::taken_back;
 use crate::exit::ExitCode;
-use crate::outcome::{Cause, NodeReport, PodOutcome, PodRow, UndoVerdict, Verdict, VmOutcome, VmRow, still_attached};
+use crate::outcome::{
+    Cause, NodeReport, PodOutcome, PodRow, UndoOutcome, UndoReport, UndoVerdict, Verdict, VmOutcome, VmRow,
+    still_attached,
+};
 
 /// Names that a line shows before it counts the rest.
 const NAMES: usize = 8;
@@ -21,6 +24,8 @@ pub struct Summary<'a> {
     pub nodes: &'a [NodeReport],
     /// Time that each node might take.
     pub timeout: Duration,
+    /// False where KubeVirt is known to have no call that takes an evacuation mark off.
+    pub unmarks: bool,
     /// Columns of the terminal; without it nothing is wrapped.
     pub width: Option<usize>,
 }
@@ -37,7 +42,7 @@ pub fn summary(s: &Summary<'_>) -> Vec<Line> {
             lines.extend(left(node, s.width));
         }
         lines.extend(node.undo.iter().flat_map(taken_back));
-        for rest in [Rest::GoesOn, Rest::MayClear, Rest::CameBack, Rest::Stuck, Rest::Refused] {
+        for rest in [Rest::GoesOn, Rest::Left, Rest::MayClear, Rest::CameBack, Rest::Stuck, Rest::Refused] {
             if began || (node.verdict == Verdict::Refused && rest.refuses(node)) {
                 lines.extend(remaining(node, rest, s.width));
             }
@@ -52,6 +57,8 @@ pub fn summary(s: &Summary<'_>) -> Vec<Line> {
 enum Rest {
     /// It was set in motion and ends by itself.
     GoesOn,
+    /// Its evacuation was cancelled, and it stays where it is.
+    Left,
     /// Waiting, or a second run, may clear it.
     MayClear,
     /// A successor of it is on the node.
@@ -69,7 +76,11 @@ impl Rest {
             Some(Cause::ExternalOwner | Cause::MigrationMissing | Cause::MigrationFailed | Cause::NoMigrationTarget)
         );
         let moving = (row.marked && !outside) || row.cause.is_some_and(ends_by_itself);
+        let left = |undo: &UndoReport| {
+            undo.vms.iter().any(|u| u.outcome == UndoOutcome::Cancels && Some(&row.vmi_uid) == u.vmi_uid.as_ref())
+        };
         match row.outcome {
+            VmOutcome::Pending if node.undo.as_ref().is_some_and(left) => Some(Self::Left),
             VmOutcome::Blocks if row.waiting_helps != Some(true) => Some(Self::Stuck),
             VmOutcome::Waits | VmOutcome::Pending if moving => Some(Self::GoesOn),
             VmOutcome::Blocks | VmOutcome::Waits | VmOutcome::Pending => Some(Self::MayClear),
@@ -115,7 +126,7 @@ impl Rest {
         match self {
             Self::Stuck | Self::Refused => true,
             Self::MayClear => node.exit_code == ExitCode::Timeout.code(),
-            Self::GoesOn | Self::CameBack => false,
+            Self::GoesOn | Self::Left | Self::CameBack => false,
         }
     }
 
@@ -124,6 +135,7 @@ impl Rest {
         match self {
             Self::GoesOn if vms => "Still stopping or migrating (goes on by itself):",
             Self::GoesOn => "Still stopping (goes on by itself):",
+            Self::Left => "Left on the node (their evacuation was cancelled):",
             Self::MayClear => "Still on the node (waiting or a second run may clear it):",
             Self::CameBack => "Came back to the node:",
             Self::Stuck => "Blocked (waiting will not clear it):",
@@ -332,7 +344,9 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
         let stuck = stuck_needs(&undone);
         let after = if stuck.iter().any(|needs| needs.is_empty()) { ", once the above is done" } else { "" };
         // Its flags are not known here, and without them it would be another command.
-        let timeout = undone.iter().any(|n| n.verdict == Verdict::Timeout);
+        let cut =
+            |n: &NodeReport| n.verdict == Verdict::Blocked && n.vms.iter().any(|v| v.outcome == VmOutcome::Pending);
+        let timeout = undone.iter().any(|n| n.verdict == Verdict::Timeout || cut(n));
         let longer = if timeout { format!(", with a --timeout above {}", span(s.timeout)) } else { String::new() };
         let mut flags: Vec<&str> = stuck.into_iter().flatten().copied().collect();
         flags.sort_unstable();
@@ -342,9 +356,10 @@ fn next(s: &Summary<'_>) -> Vec<Line> {
             flags => format!("the same command with {}", flags.join(" ")),
         };
         let nothing_left = undone.iter().all(|n| n.undo.as_ref().is_some_and(|u| u.verdict == UndoVerdict::Undone));
-        let resumes = if nothing_left { "" } else { "; it resumes what has begun" };
+        let had_turn = undone.iter().any(|n| n.verdict != Verdict::NotStarted);
+        let resumes = if nothing_left || !had_turn { "" } else { "; it resumes what has begun" };
         steps.push((again, format!("to go on{longer}{after}{resumes}")));
-        steps.extend(give_up(&undone));
+        steps.extend(give_up(&undone, s.unmarks));
     }
     steps_lines(steps, &notes, s.width)
 }
@@ -380,11 +395,16 @@ pub(super) fn starts(nodes: &[&NodeReport]) -> (Vec<Step>, Vec<String>) {
 }
 
 /// How to give up on nodes that are not drained. The command finds out by itself whose a cordon is.
-fn give_up(undone: &[&NodeReport]) -> Option<Step> {
+fn give_up(undone: &[&NodeReport], unmarks: bool) -> Option<Step> {
     let is_marked = |n: &NodeReport| n.vms.iter().any(|v| v.marked);
     // What an undo in this run could not do, another cannot either.
     let in_vain = |n: &NodeReport| n.undo.as_ref().is_some_and(|u| u.verdict == UndoVerdict::Blocked);
     let nodes = node_names_of(undone, |n| (n.cordoned_now || is_marked(n)) && !in_vain(n))?;
+    if !unmarks && undone.iter().any(|n| is_marked(n)) {
+        let why = "to give up, once the VMs that are marked have moved or were restarted: nothing stops their evacuation \
+                   before KubeVirt 1.7";
+        return Some((format!("kubectl uncordon {nodes}"), why.to_owned()));
+    }
     let why = match (undone.iter().any(|n| is_marked(n)), undone.iter().any(|n| n.cordoned_before && n.cordoned_now)) {
         (true, false) => "to give up: cancels evacuations (an uncordon would not), lifts the cordon",
         (true, true) => {

@@ -204,7 +204,8 @@ pub fn taken_back(report: &UndoReport) -> Vec<Line> {
         lines.push(Line::plain("  ").and(Line::marked(Mark::Goes)).with(Label::Plain, text));
     }
     if let (CordonOutcome::Stays, Some(because)) = (report.cordon, &report.cordon_because) {
-        let text = format!("the cordon stays: {because}");
+        let text = because.strip_prefix("the cordon stays, ").unwrap_or(because);
+        let text = format!("the cordon stays: {text}");
         lines.push(Line::plain("  ").and(Line::marked(Mark::Waits)).with(Label::Plain, text));
     }
     lines

@@ -244,7 +244,7 @@ pub fn activity_word(activity: Activity) -> &'static str {
         Activity::Scheduling => "waiting for a node",
         Activity::Starting => "starting",
         Activity::Queued => "queued",
-        Activity::WaitingForOwner => "waiting for their owner",
+        Activity::WaitingForOwner => "waiting for an owner",
         Activity::WaitingForCondition => "waiting for LiveMigratable",
         Activity::WaitingForMigration => "waiting for a migration",
         Activity::Retrying => "refused for now",

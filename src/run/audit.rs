@@ -12,12 +12,13 @@ use super::start::{api_error, open, server_info, stopped, tell_unreadable};
 use super::terminal::Terminal;
 use crate::audit;
 use crate::cluster::{Connection, Part, ProblemKind, Snapshot, Unread, WatchOptions, Watched, snapshot_of_vms};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorKind};
 use crate::event::EventKind;
 use crate::exit::ExitCode;
 use crate::facts::{Index, Scope};
 use crate::forecast::vm::cluster_is_unclear;
 use crate::outcome::AuditReport;
+use crate::report::text::plural;
 use crate::settings::{AuditOptions, Invocation};
 
 /// Audits the cluster that the command line names.
@@ -70,15 +71,24 @@ pub async fn audit_in(mut world: World, scope: &Scope, detailed: bool, session: 
     match looked {
         Err(reason) => stopped(session, reason),
         Ok(Err(error)) => session.end(error.exit_code(), Some(&error)),
-        Ok(Ok(report)) => {
+        Ok(Ok((report, hidden))) => {
             let blocks = report.summary.counts.blocked > 0;
             session.emit(EventKind::Audited { report });
+            if hidden > 0 {
+                let text = format!(
+                    "{} cannot be read: what a drain would do to them is unknown",
+                    plural(hidden, "VMI", "VMIs")
+                );
+                let error = CliError::new(ErrorKind::Api, text).hint("the warnings above name them");
+                return session.end(error.exit_code(), Some(&error));
+            }
             session.end(if detailed && blocks { ExitCode::Blocked } else { ExitCode::Done }, None)
         }
     }
 }
 
-async fn look(connection: &Connection, scope: &Scope, session: &mut Session) -> Result<AuditReport, CliError> {
+/// What there is to say, and how many VMIs it is not about, since they cannot be read.
+async fn look(connection: &Connection, scope: &Scope, session: &mut Session) -> Result<(AuditReport, usize), CliError> {
     let options = WatchOptions { limit: connection.request_timeout(), ..WatchOptions::default() };
     // The watches are dropped unopened.
     let Snapshot { mut index, kubernetes, unread, unreadable, .. } =
@@ -102,7 +112,8 @@ async fn look(connection: &Connection, scope: &Scope, session: &mut Session) -> 
         let text = "there is no single valid KubeVirt object: what a restarted VM would get is unknown".to_owned();
         session.emit(EventKind::Noted { warning: true, text });
     }
-    Ok(report)
+    let hidden = index.unreadable_vmis.len();
+    Ok((report, hidden))
 }
 
 /// What cannot be read ends the command where nothing can be said without it. Who may read one namespace only may still

@@ -11,14 +11,15 @@ use super::rights;
 use super::session::{Session, restart_reporters};
 use super::start::{api_error, open, server_info, stopped, tell_unreadable};
 use super::terminal::Terminal;
-use crate::cluster::{Connection, Snapshot, WatchOptions, snapshot_of_vms};
-use crate::error::CliError;
+use crate::cluster::{Connection, Snapshot, WatchOptions, Watched, snapshot_of_vms};
+use crate::error::{CliError, ErrorKind};
 use crate::event::EventKind;
 use crate::exit::ExitCode;
-use crate::facts::Scope;
+use crate::facts::{Index, Scope, VmiFacts, VmiPhase};
 use crate::machine::MachineOptions;
 use crate::plan::{PlanOptions, restarts};
 use crate::report::Task;
+use crate::report::text::{agree, names, plural};
 use crate::settings::{Invocation, RestartOptions, RestartStale};
 
 /// Restarts stale VMs of the cluster that the command line names.
@@ -129,6 +130,7 @@ async fn prepare(
     for unread in unread.iter().filter(|_| matters) {
         tell_unread(unread, session)?;
     }
+    let hidden = unreadable.iter().filter(|(what, ..)| matches!(what, Watched::Vmis | Watched::Vms)).count();
     tell_unreadable(unreadable, session);
     let mut plan_options = PlanOptions {
         in_place: true,
@@ -138,7 +140,14 @@ async fn prepare(
     };
     let mut plan = restarts(&index, scope, &plan_options, session.clock.wall());
     if plan.nodes.is_empty() {
-        nothing_to_do(if index.kubevirt_installed { NO_STALE } else { NO_KUBEVIRT }, session);
+        if hidden > 0 {
+            let text = format!(
+                "{} cannot be read: whether they need a restart is unknown",
+                plural(hidden, "object", "objects")
+            );
+            return Err(CliError::new(ErrorKind::Api, text).hint("the warnings above name them; nothing was changed"));
+        }
+        nothing_to_do(&why_nothing(&index, scope), session);
         return Ok(None);
     }
     let namespace = scope.namespace.as_deref();
@@ -160,7 +169,30 @@ async fn prepare(
 }
 
 const NO_STALE: &str = "nothing to do: no VM here needs a restart for another eviction strategy";
+const NO_VM: &str = "nothing to do: no VM runs here";
 const NO_KUBEVIRT: &str = "nothing to do: KubeVirt is not installed in this cluster";
+
+/// Why there is nothing to do. VMs that are starting may be those of an earlier run.
+fn why_nothing(index: &Index, scope: &Scope) -> String {
+    if !index.kubevirt_installed {
+        return NO_KUBEVIRT.to_owned();
+    }
+    let starts = |phase: VmiPhase| !matches!(phase, VmiPhase::Running) && !phase.is_final();
+    let (vms, starting): (Vec<&VmiFacts>, Vec<&VmiFacts>) = scope.vmis(index).partition(|vmi| !starts(vmi.phase));
+    if vms.is_empty() && starting.is_empty() {
+        return NO_VM.to_owned();
+    }
+    let listed: Vec<String> = starting.iter().map(|vmi| vmi.key.to_string()).collect();
+    match listed.len() {
+        0 => NO_STALE.to_owned(),
+        n => format!(
+            "{NO_STALE}; {} still {}: {}",
+            plural(n, "VM", "VMs"),
+            agree(n, "starts", "start"),
+            names(&listed, 8)
+        ),
+    }
+}
 
 fn nothing_to_do(why: &str, session: &mut Session) {
     session.emit(EventKind::Planned { nodes: Vec::new() });

@@ -87,6 +87,8 @@ pub(super) fn draw_target() -> ProgressDrawTarget {
 
 /// A terminal on which the cursor rests at the left of the picture's last row. indicatif leaves it at the right end,
 /// where the echo of a `^C` moves it to the next row; the picture would then be cleared a row too low.
+///
+/// A terminal that is gone takes no picture, and that is no error: the run has more to do, and indicatif panics on one.
 #[derive(Debug)]
 struct Canvas(Term);
 
@@ -100,37 +102,42 @@ impl TermLike for Canvas {
     }
 
     fn move_cursor_up(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_up(n)
+        drawn(self.0.move_cursor_up(n))
     }
 
     fn move_cursor_down(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_down(n)
+        drawn(self.0.move_cursor_down(n))
     }
 
     fn move_cursor_right(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_right(n)
+        drawn(self.0.move_cursor_right(n))
     }
 
     fn move_cursor_left(&self, n: usize) -> io::Result<()> {
-        self.0.move_cursor_left(n)
+        drawn(self.0.move_cursor_left(n))
     }
 
     fn write_line(&self, s: &str) -> io::Result<()> {
-        self.0.write_line(s)
+        drawn(self.0.write_line(s))
     }
 
     fn write_str(&self, s: &str) -> io::Result<()> {
-        self.0.write_str(s)
+        drawn(self.0.write_str(s))
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        self.0.clear_line()
+        drawn(self.0.clear_line())
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.0.write_str("\r")?;
-        self.0.flush()
+        drawn(self.0.write_str("\r").and_then(|()| self.0.flush()))
     }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the trait wants a result")]
+fn drawn(result: io::Result<()>) -> io::Result<()> {
+    drop(result);
+    Ok(())
 }
 
 /// Reads one line of stdin, without its end; empty at the end of the input.

@@ -23,6 +23,9 @@ pub use report::End;
 /// How long the whole of it may take from its first write: migrations that must stop, an API that is away.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What is said of a step that was under way when the time was over.
+pub const UNANSWERED: &str = "it was sent, and no answer has come";
+
 /// How often an answer that leaves it open is followed by another try.
 const DOUBTS: u8 = 2;
 

@@ -1,6 +1,6 @@
 //! The rows of an undo: what came of each VM and of the cordon, why, and what is left to do.
 
-use super::{Tried, Trouble, Undo, Vm, old_release};
+use super::{Tried, Trouble, UNANSWERED, Undo, Vm, old_release};
 use crate::exit::ExitCode;
 use crate::facts::{FIELD_MANAGER, Index, Key};
 use crate::outcome::{CordonOutcome, UndoMigration, UndoOutcome, UndoReport, UndoRow, UndoVerdict};
@@ -197,6 +197,7 @@ fn no_such_call(key: &Key, vm: &Vm, release: &str) -> Obstacle {
 fn pending(vm: &Vm, marked: bool, end: End) -> String {
     let tried = if marked { Some(&vm.unmark) } else { vm.migrations.values().map(|m| &m.delete).find(|t| t.is_open()) };
     match tried {
+        Some(Tried::Later(text)) if text == UNANSWERED => UNANSWERED.to_owned(),
         Some(Tried::Later(text)) => format!("KubeVirt's API cannot be reached: {text}"),
         Some(Tried::Doubtful(text, _)) => format!("the server says: {text}"),
         Some(Tried::Done) => "its mark was taken off; what came of it was not looked at any more".to_owned(),

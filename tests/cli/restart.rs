@@ -173,7 +173,7 @@ fn the_question_on_a_terminal() {
     le · timeout 30m
     plan: 1 VM is restarted
     Warning: tenant-a/db-0: no guest agent: it is likely powered off hard after 30s
-    Restarting the stale VMs in all namespaces, context sim interrupts them. Nothing has been changed yet.
+    Restarting the stale VMs in all namespaces, context sim: that interrupts them. Nothing has been changed yet.
 
     1 VM will be restarted (down until the guest has stopped and booted again):
       ! tenant-a/db-0  disk root is not shared (not ReadWriteMany); a restart gives it LiveMigrateIfPossible

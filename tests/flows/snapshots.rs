@@ -66,8 +66,7 @@ async fn a_strategy_switch() {
     --- stderr
     [   0.0s] draining node-0 · in-cluster credentials · KubeVirt v1.7.0, cluster evictionStrategy LiveMigrateIfPossible · timeout 1m
     [   0.0s] plan for node-0: 3 VMs migrate, 2 are restarted, 1 waits, 1 blocks; 4 pods are evicted, 1 stays (DaemonSet)
-    Warning: tenant-a/db-0: no guest agent: it is likely powered off hard after 30s
-    Warning: tenant-a/gpu-1: no guest agent: it is likely powered off hard after 30s
+    Warning: tenant-a/db-0, tenant-a/gpu-1: no guest agent: it is likely powered off hard after 30s
     [   0.0s] pod shop/web-tprwtkb8n9-d78w7 waits: budget shop/web lets no more pods go for now
     [   0.0s] VM tenant-a/ext-1: waiting for the controller that owns it (strategy External: an outside controller must drain and delete this VM)
     [   0.0s] VM tenant-a/fail-1: queued
@@ -109,10 +108,10 @@ async fn a_strategy_switch() {
       Still on the node (waiting or a second run may clear it):
         ? VM tenant-a/ext-1: its owner has not acted (strategy External: an outside controller must drain and delete this VM)
       Blocked (waiting will not clear it):
-        ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then add --restart-stale
+        ✗ VM tenant-a/pinned-1: disk root is not shared (not ReadWriteMany); its VM template asks for LiveMigrate → `kubectl patch vm pinned-1 -n tenant-a --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}'`, then run the same command again
 
     Next:
-      the same command again            to go on, once the above is done; it resumes what has begun
+      the same command again            to go on, with a --timeout above 1m, once the above is done; it resumes what has begun
       kubectl safe-drain cancel node-0  to give up: cancels evacuations (an uncordon would not), lifts the cordon
     --- exit 3
     "#);

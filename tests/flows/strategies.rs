@@ -69,7 +69,7 @@ async fn a_pool_is_named_where_its_template_holds_a_vm() {
     run.exits(3);
     let row = run.vm_is("web-0", "blocks", "VmNotMigratable");
     assert!(row.text("/because").ends_with("its VM template asks for LiveMigrate, as pool web wants it"), "{row}");
-    let patch = r#"`kubectl patch vmpool web -n tenant-a --type=merge -p '{"spec":{"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}}}'`, then add --restart-stale, once the pool has updated its VM"#;
+    let patch = r#"`kubectl patch vmpool web -n tenant-a --type=merge -p '{"spec":{"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrateIfPossible"}}}}}}'`, then run the same command again, once the pool has updated its VM"#;
     assert_eq!(row.text("/remedy"), patch);
 
     // Its VMs can be restarted as any other.

@@ -161,6 +161,7 @@ impl From<wire::VirtualMachine> for VmFacts {
                 .map(|o| o.name),
             restart_required: wire::condition(&status.conditions, "RestartRequired")
                 .is_some_and(wire::Condition::is_true),
+            start_requested: status.state_change_requests.iter().any(|r| r.action.as_deref() == Some("Start")),
             change_pending: !status.state_change_requests.is_empty(),
             printable_status: non_empty(status.printable_status),
             uid: uid(&mut meta),

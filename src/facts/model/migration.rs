@@ -111,11 +111,13 @@ pub struct WorkloadUpdate {
 impl KubeVirtFacts {
     /// True if the running version is that one or newer; false where it is unknown.
     pub fn at_least(&self, major: u32, minor: u32) -> bool {
-        let Some(version) = &self.version else { return false };
-        let mut numbers = version.trim_start_matches('v').split(['.', '-', '+']).map(|part| part.parse::<u32>().ok());
-        match (numbers.next().flatten(), numbers.next().flatten()) {
-            (Some(a), Some(b)) => (a, b) >= (major, minor),
-            _ => false,
-        }
+        let known = self.version.as_deref().and_then(release);
+        known.is_some_and(|known| known >= (major, minor))
     }
+}
+
+/// Major and minor number of a version such as `v1.7.0`.
+pub fn release(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.trim_start_matches('v').split(['.', '-', '+']).map(|part| part.parse::<u32>().ok());
+    Some((numbers.next()??, numbers.next()??))
 }

@@ -285,6 +285,8 @@ pub struct VmFacts {
     pub pool: Option<String>,
     /// Condition `RestartRequired`: a restart also applies staged changes.
     pub restart_required: bool,
+    /// True while `status.stateChangeRequests` has a start: a restart is under way, and its second half will follow.
+    pub start_requested: bool,
     /// True while `status.stateChangeRequests` is not empty.
     pub change_pending: bool,
     /// `status.printableStatus`.

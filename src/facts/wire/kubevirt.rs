@@ -172,11 +172,18 @@ pub(in crate::facts) struct VmTemplateSpec {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+pub(in crate::facts) struct StateChange {
+    /// `Start` or `Stop`.
+    pub(in crate::facts) action: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(in crate::facts) struct VmStatus {
     pub(in crate::facts) run_strategy: Option<String>,
     pub(in crate::facts) printable_status: Option<String>,
     #[serde(deserialize_with = "or_default")]
-    pub(in crate::facts) state_change_requests: Vec<IgnoredAny>,
+    pub(in crate::facts) state_change_requests: Vec<StateChange>,
     #[serde(deserialize_with = "or_default")]
     pub(in crate::facts) conditions: Vec<Condition>,
 }

@@ -202,7 +202,7 @@ fn the_question() {
         staying: vec![vm("far-1", "the node is not ready")],
     };
     insta::assert_snapshot!(text(&question(&q, Some(80))) + PROMPT, @"
-    Restarting the stale VMs in namespace tenant-a, context prod interrupts them. Nothing has been changed yet.
+    Restarting the stale VMs in namespace tenant-a, context prod: that interrupts them. Nothing has been changed yet.
 
     1 VM will be restarted (down until the guest has stopped and booted again):
       ! tenant-a/db-0  a restart gives it LiveMigrateIfPossible

@@ -149,7 +149,7 @@ fn a_drain_in_a_log() {
     [  31.0s] VM tenant-a/web-1: queued (attempt 1: timed out)
     [  40.0s] VM tenant-a/web-1: migrating → node-2, attempt 2
     [  43.0s] pod shop/web-7d9f-2 is gone, without an eviction of ours
-    [ 103.0s] 1 VM migrating, 1 blocked, 28m left
+    [ 103.0s] 1 VM migrating, 4 blocked, 28m left
     Warning: no contact with the API server; trying again
     [ 152.0s] contact with the API server again after 2s
     [ 170.1s] node-0: 1 infrastructure pod is next

@@ -45,10 +45,10 @@ fn crowd() -> State {
 #[test]
 fn a_line_per_vm_in_motion() {
     let state = state(&drain()[..15]);
-    insta::assert_snapshot!(text(&view(&state, Duration::from_millis(24_300), 24, 100)), @r"
+    insta::assert_snapshot!(text(&view(&state, Duration::from_millis(24_300), 24, 100)), @"
     Draining node-0 · 23s, 29m left
       tenant-a/web-1   migrating → node-2, running 12s, attempt 1
-      pods: 0 of 6 gone, 1 stopping, 2 waiting, 1 blocked
+      pods: 0 of 6 gone, 1 stopping, 2 waiting, 4 blocked
     ");
 }
 
@@ -92,10 +92,10 @@ fn the_picture_follows_ticks_and_is_gone_at_the_end() {
         screen.event(event);
     }
     screen.tick(Duration::from_millis(20_300));
-    insta::assert_snapshot!(term.contents(), @r"
+    insta::assert_snapshot!(term.contents(), @"
     Draining node-0 · 19s, 29m left
       tenant-a/web-1   migrating → node-2, running 8s, attempt 1
-      pods: 0 of 6 gone, 1 stopping, 2 waiting, 1 blocked
+      pods: 0 of 6 gone, 1 stopping, 2 waiting, 4 blocked
     ");
     screen.tick(Duration::from_millis(20_350));
     assert!(term.contents().contains("running 8s"), "not more than ten pictures a second");

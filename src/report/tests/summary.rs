@@ -6,7 +6,7 @@ use crate::report::summary::{Summary, summary};
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1800);
 
 fn shown(nodes: &[NodeReport]) -> String {
-    text(&summary(&Summary { nodes, timeout: TIMEOUT, width: Some(100) }))
+    text(&summary(&Summary { nodes, timeout: TIMEOUT, unmarks: true, width: Some(100) }))
 }
 
 fn moved(name: &str, outcome: VmOutcome, to: &str) -> VmRow {
@@ -121,7 +121,7 @@ fn interrupted_and_not_started() {
     let first = result(Verdict::Interrupted, 130, vms, vec![daemon("cni-x1")]);
     let second = NodeReport { name: "node-1".into(), ..result(Verdict::NotStarted, 1, Vec::new(), Vec::new()) };
     let nodes = [first, second];
-    let s = Summary { nodes: &nodes, timeout: TIMEOUT, width: None };
+    let s = Summary { nodes: &nodes, timeout: TIMEOUT, unmarks: true, width: None };
     insta::assert_snapshot!(text(&summary(&s)), @"
 
     node-0 not drained: interrupted after 3m 04s; it stays cordoned

@@ -39,6 +39,7 @@ impl Flag {
     /// A value of its kind; `None` for a switch.
     fn value(&self) -> Option<&'static str> {
         match self.default.as_str() {
+            _ if self.name == "namespace" => Some("shop"),
             "true" | "false" => None,
             "'none'" => Some("none"),
             number if number.parse::<i64>().is_ok() => Some("7"),

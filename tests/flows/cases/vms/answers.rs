@@ -114,7 +114,7 @@ async fn c06_an_external_vm_waits_for_its_owner_and_no_migration_is_promised() {
         let sim = with(profile, "None").vm(NS, tenant.clone()).done();
         let run = drain(&sim, "node-0").timeout(60).run().await;
         run.exits(124).says("strategy External: the controller of tenant cluster blue must drain and delete this VM");
-        run.says("kubectl safe-drain cancel node-0");
+        super::migrations::how_to_give_up(&run);
         let row = run.vm_is("ext-1", "pending", "ExternalOwner");
         assert!(row.flag("/marked") && row.text("/because").contains("its owner has not acted"), "{row}");
         assert_eq!(vmi(&sim, "ext-1").text("/status/evacuationNodeName"), "node-0");
