@@ -146,6 +146,24 @@ fn a_hang_up_midway() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_hang_up_that_is_ignored_from_the_start_stays_ignored() {
+    // As nohup starts it.
+    let cluster = Cluster::plain(|world| {
+        let pod = PodSpec::new().annotation("lab/stop", "2s").grace(10);
+        world.deployment_with("shop", "slow", 1, pod)
+    });
+    let mut command = cluster.home.command("sh", &cluster.kubeconfig);
+    command.args(["-c", "trap '' HUP; exec \"$0\" node-0", PROGRAM]);
+    let running = start(command);
+    running.wait_stdout("evicting pod");
+    running.signal(Signal::HUP);
+    let run = running.end();
+    assert_eq!(run.code(), 0, "{}", run.text());
+    assert!(run.stdout.contains("node/node-0 drained"), "{}", run.text());
+}
+
+#[test]
 fn an_eviction_under_way_is_not_denied() {
     let cluster = Cluster::slow();
     let minute = std::time::Duration::from_secs(60);

@@ -286,3 +286,17 @@ async fn a_watch_that_is_late_is_no_mark_that_came_back() {
     assert_eq!(undone(&run).text("/verdict"), "undone", "{run}");
     assert!(!cordoned(&sim, "node-0"), "{run}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn contact_that_is_lost_meanwhile_is_told_as_that() {
+    let sim = cluster(Profile::V1_9);
+    let run = aborting(&sim)
+        .timeout(20)
+        .without_preview()
+        .when(|e| matches!(e, EventKind::UndoStarted { .. }), |sim| sim.fault(Fault::at(sim.elapsed(), Then::Gone)))
+        .run()
+        .await;
+    println!("{}", run.transcript());
+    run.exits(6).says("this is the last known state");
+    assert!(run.elapsed < secs(32), "{:?}", run.elapsed);
+}

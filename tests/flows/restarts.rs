@@ -88,6 +88,37 @@ async fn all_stale_vms_get_the_new_strategy_and_the_others_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_run_follows_the_restarts_of_the_first() {
+    // While the guests stop, whatever their run strategy, and when the new ones start.
+    for stops in [true, false] {
+        let sim = switched();
+        sim.options(|o| if stops { o.stop = secs(25) } else { o.start = secs(120) });
+        let restarting = |e: &EventKind| matches!(e, EventKind::VmRestarting { vm, .. } if vm.name == "gpu-1");
+        let first = restart_stale(&sim).signal_when(StopReason::Interrupt, restarting).changes().once().await;
+        first.exits(130);
+        tokio::time::sleep(secs(5)).await;
+        let second = restart_stale(&sim).changes().run().await;
+        println!("{stops}\n{}\n{}", first.transcript(), second.transcript());
+        second.exits(0).changed_nothing();
+        assert!(!second.stderr.contains("virtctl start") && !second.stdout.contains("stopped"), "{second}");
+        if stops {
+            assert!(second.rows("vms").iter().all(|r| r.text("/outcome") == "returns"), "{second}");
+        } else {
+            second.says("nothing to do").says("still start: tenant-a/db-0, tenant-a/gpu-1");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_cannot_be_read_is_no_reason_for_success() {
+    let sim = switched();
+    sim.update("VirtualMachineInstance", "tenant-a", "db-0", |v| v.put("/spec/terminationGracePeriodSeconds", "soon"));
+    sim.update("VirtualMachineInstance", "tenant-a", "gpu-1", |v| v.put("/spec/terminationGracePeriodSeconds", "soon"));
+    let run = restart_stale(&sim).changes().once().await;
+    run.exits(6).changed_nothing().says("2 objects cannot be read");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_preview_says_what_would_happen_and_sends_nothing() {
     let sim = switched();
     let run = restart_stale(&sim).preview(DryRun::Client).run().await;

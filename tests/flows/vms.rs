@@ -201,3 +201,14 @@ async fn a_vm_that_others_migrate_away_has_migrated() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_cannot_be_read_is_not_said_to_be_gone() {
+    let sim = cluster("LiveMigrate").vm("tenant-a", Vm::new("web-1")).done();
+    sim.update("VirtualMachineInstance", "tenant-a", "web-1", |v| v.put("/spec/terminationGracePeriodSeconds", "soon"));
+    let run = drain(&sim, "node-0").run().await;
+    println!("{}", run.transcript());
+    run.exits(3).says("could not be read, so nothing can be said of the guest in it");
+    run.pod_is("virt-launcher-web-1-", "blocks", "VmLookupFailed");
+    assert!(!run.stderr.contains("kubectl delete pod") && run.launcher_evictions("web-1").is_empty(), "{run}");
+}

@@ -354,6 +354,14 @@ fn a_flag_without_its_value_is_refused() {
 }
 
 #[test]
+fn a_namespace_has_a_name_that_can_be() {
+    for line in ["audit -n Bad_Name", "restart-stale -n a/b", "audit --namespace=../x"] {
+        assert_refused(line, &["cannot be the name of a namespace", "small letters"]);
+    }
+    assert_eq!(client("n1 -n tenant-a").namespace.as_deref(), Some("tenant-a"));
+}
+
+#[test]
 fn a_timeout_has_an_example_that_fits() {
     assert_refused("n1 --timeout", &["needs a value", "`--timeout=30m`"]);
     assert_refused("n1 --timeout=1d", &["`--timeout=24h`"]);

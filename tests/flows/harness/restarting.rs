@@ -128,7 +128,8 @@ impl Restart {
         outcome
     }
 
-    async fn once(self) -> Outcome {
+    /// Runs it, without what is compared or held.
+    pub async fn once(self) -> Outcome {
         let Self { mut rig, options, namespace, .. } = self;
         rig.brief = options.dry_run.is_preview();
         rig.run(
