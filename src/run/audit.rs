@@ -1,14 +1,11 @@
 //! `audit`: one snapshot, one look at every VM of its scope. What is said of them comes from [`crate::audit`].
 
-use std::sync::Arc;
-
-use futures::StreamExt;
 use serde_json::json;
 
 use super::clock::Clock;
 use super::drain::World;
 use super::session::{Session, audit_reporters};
-use super::start::{api_error, open, server_info, stopped, tell_unreadable};
+use super::start::{api_error, before_changes, open, server_info, tell_unreadable};
 use super::terminal::Terminal;
 use crate::audit;
 use crate::cluster::{Connection, Part, ProblemKind, Snapshot, Unread, WatchOptions, Watched, snapshot_of_vms};
@@ -36,14 +33,7 @@ pub(super) async fn audit(options: AuditOptions, invocation: &Invocation, termin
     let exit = match open(invocation, &mut session).await {
         Err(exit) => exit,
         Ok((connection, signals)) => {
-            let world = World {
-                connection: Arc::new(connection),
-                signals,
-                asker: None,
-                own_pod_uid: None,
-                width: None,
-                did_you_mean: Box::new(|_| None),
-            };
+            let world = World::unasked(connection, signals, invocation);
             audit_in(world, &scope, detailed, &mut session).await
         }
     };
@@ -61,30 +51,21 @@ fn scope(options: &AuditOptions, namespace: Option<&String>) -> Scope {
 /// Audits in that world; with `detailed`, VMs that would block make it end with 3. Reports its end, but does not finish
 /// the reporters.
 pub async fn audit_in(mut world: World, scope: &Scope, detailed: bool, session: &mut Session) -> ExitCode {
-    let looked = {
-        let look = Box::pin(look(&world.connection, scope, session));
-        tokio::select! {
-            Some(reason) = world.signals.next() => Err(reason),
-            looked = look => Ok(looked),
-        }
+    let looked =
+        before_changes(&mut world.signals, session, async |session| look(&world.connection, scope, session).await);
+    let (report, hidden) = match looked.await {
+        Ok(looked) => looked,
+        Err(exit) => return exit,
     };
-    match looked {
-        Err(reason) => stopped(session, reason),
-        Ok(Err(error)) => session.end(error.exit_code(), Some(&error)),
-        Ok(Ok((report, hidden))) => {
-            let blocks = report.summary.counts.blocked > 0;
-            session.emit(EventKind::Audited { report });
-            if hidden > 0 {
-                let text = format!(
-                    "{} cannot be read: what a drain would do to them is unknown",
-                    plural(hidden, "VMI", "VMIs")
-                );
-                let error = CliError::new(ErrorKind::Api, text).hint("the warnings above name them");
-                return session.end(error.exit_code(), Some(&error));
-            }
-            session.end(if detailed && blocks { ExitCode::Blocked } else { ExitCode::Done }, None)
-        }
+    let blocks = report.summary.counts.blocked > 0;
+    session.emit(EventKind::Audited { report });
+    if hidden > 0 {
+        let text =
+            format!("{} cannot be read: what a drain would do to them is unknown", plural(hidden, "VMI", "VMIs"));
+        let error = CliError::new(ErrorKind::Api, text).hint("the warnings above name them");
+        return session.end(error.exit_code(), Some(&error));
     }
+    session.end(if detailed && blocks { ExitCode::Blocked } else { ExitCode::Done }, None)
 }
 
 /// What there is to say, and how many VMIs it is not about, since they cannot be read.

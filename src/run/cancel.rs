@@ -1,7 +1,6 @@
 //! `cancel`: undoes a drain, by rounds of looking and sending. What is sent comes from [`crate::undo`].
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -13,10 +12,9 @@ use super::drain::World;
 use super::perform::undo_step;
 use super::rights;
 use super::session::{Session, undo_reporters};
-use super::start::{api_error, no_such_node, open, server_info, stopped};
+use super::start::{api_error, before_changes, no_such_node, open, server_info, stopped};
 use super::terminal::Terminal;
 use crate::answer::UndoAnswer;
-use crate::cli;
 use crate::cluster::{ApiProblem, Connection, Requests, Right, missing_rights};
 use crate::error::{CliError, ErrorKind};
 use crate::event::EventKind;
@@ -43,15 +41,7 @@ pub(super) async fn cancel(options: CancelOptions, invocation: &Invocation, term
     let exit = match open(invocation, &mut session).await {
         Err(exit) => exit,
         Ok((connection, signals)) => {
-            let invocation = invocation.clone();
-            let world = World {
-                connection: Arc::new(connection),
-                signals,
-                asker: None,
-                own_pod_uid: None,
-                width: None,
-                did_you_mean: Box::new(move |node| cli::did_you_mean(node, &invocation)),
-            };
+            let world = World::unasked(connection, signals, invocation);
             cancel_in(world, &options, &mut session).await
         }
     };
@@ -61,17 +51,12 @@ pub(super) async fn cancel(options: CancelOptions, invocation: &Invocation, term
 /// Undoes a drain in that world. Reports its end, but does not finish the reporters.
 pub async fn cancel_in(mut world: World, options: &CancelOptions, session: &mut Session) -> ExitCode {
     let requests = world.connection.requests();
-    let prepared = {
-        let prepare = Box::pin(prepare(&world.connection, &world.did_you_mean, options, session));
-        tokio::select! {
-            Some(reason) = world.signals.next() => Err(reason),
-            prepared = prepare => Ok(prepared),
-        }
-    };
-    let (mut index, mut undos) = match prepared {
-        Err(reason) => return stopped(session, reason),
-        Ok(Err(error)) => return session.end(error.exit_code(), Some(&error)),
-        Ok(Ok(prepared)) => prepared,
+    let prepared = before_changes(&mut world.signals, session, async |session| {
+        prepare(&world.connection, &world.did_you_mean, options, session).await
+    });
+    let (mut index, mut undos) = match prepared.await {
+        Ok(prepared) => prepared,
+        Err(exit) => return exit,
     };
     if options.dry_run.is_preview() {
         if options.dry_run == DryRun::Server {

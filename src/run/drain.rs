@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::BoxStream;
 
@@ -11,7 +10,7 @@ use super::carry_out::{MAX_IN_FLIGHT, Prepared, Terms, carry_out};
 use super::clock::Clock;
 use super::rights;
 use super::session::{Session, reporters};
-use super::start::{api_error, no_such_node, open, server_info, stopped, tell_unreadable};
+use super::start::{api_error, before_changes, no_such_node, open, server_info, tell_unreadable};
 use super::terminal::{Terminal, read_line};
 use crate::cli;
 use crate::cluster::{Connection, Part, Snapshot, Unread, WatchOptions, Watched, connect, snapshot};
@@ -66,13 +65,27 @@ impl World {
             };
             Box::new(ask) as Asker
         });
+        Self {
+            asker,
+            own_pod_uid: std::env::var("POD_UID").ok().filter(|uid| !uid.is_empty()),
+            width: terminal.stderr_width(),
+            ..Self::unasked(connection, signals, invocation)
+        }
+    }
+
+    /// That of a command that asks nothing.
+    pub(super) fn unasked(
+        connection: Connection,
+        signals: BoxStream<'static, StopReason>,
+        invocation: &Invocation,
+    ) -> Self {
         let invocation = invocation.clone();
         Self {
             connection: Arc::new(connection),
             signals,
-            asker,
-            own_pod_uid: std::env::var("POD_UID").ok().filter(|uid| !uid.is_empty()),
-            width: terminal.stderr_width(),
+            asker: None,
+            own_pod_uid: None,
+            width: None,
             did_you_mean: Box::new(move |node| cli::did_you_mean(node, &invocation)),
         }
     }
@@ -106,17 +119,12 @@ async fn connected(
 
 /// Runs a drain in that world. Reports its end, but does not finish the reporters.
 pub async fn drain_in(mut world: World, options: &DrainOptions, session: &mut Session) -> ExitCode {
-    let prepared = {
-        let prepare = prepare(&world.connection, world.own_pod_uid.as_ref(), &world.did_you_mean, options, session);
-        tokio::select! {
-            Some(reason) = world.signals.next() => Err(reason),
-            prepared = prepare => Ok(prepared),
-        }
-    };
-    match prepared {
-        Err(reason) => stopped(session, reason),
-        Ok(Err(error)) => session.end(error.exit_code(), Some(&error)),
-        Ok(Ok(prepared)) => carry_out(world, &terms(options), prepared, session).await,
+    let prepared = before_changes(&mut world.signals, session, async |session| {
+        prepare(&world.connection, world.own_pod_uid.as_ref(), &world.did_you_mean, options, session).await
+    });
+    match prepared.await {
+        Err(exit) => exit,
+        Ok(prepared) => carry_out(world, &terms(options), prepared, session).await,
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
-
 use super::carry_out::{MAX_IN_FLIGHT, Prepared, Terms, carry_out};
 use super::clock::Clock;
 use super::drain::{World, tell_unread};
 use super::rights;
 use super::session::{Session, restart_reporters};
-use super::start::{api_error, open, server_info, stopped, tell_unreadable};
+use super::start::{api_error, before_changes, open, server_info, tell_unreadable};
 use super::terminal::Terminal;
 use crate::cluster::{Connection, Snapshot, WatchOptions, Watched, snapshot_of_vms};
 use crate::error::{CliError, ErrorKind};
@@ -51,18 +49,13 @@ pub async fn restart_in(
     session: &mut Session,
 ) -> ExitCode {
     let scope = scope(options, namespace);
-    let prepared = {
-        let prepare = Box::pin(prepare(&world.connection, &scope, options, session));
-        tokio::select! {
-            Some(reason) = world.signals.next() => Err(reason),
-            prepared = prepare => Ok(prepared),
-        }
-    };
-    match prepared {
-        Err(reason) => stopped(session, reason),
-        Ok(Err(error)) => session.end(error.exit_code(), Some(&error)),
-        Ok(Ok(None)) => session.end(ExitCode::Done, None),
-        Ok(Ok(Some(prepared))) => carry_out(world, &terms(options, namespace), prepared, session).await,
+    let prepared = before_changes(&mut world.signals, session, async |session| {
+        prepare(&world.connection, &scope, options, session).await
+    });
+    match prepared.await {
+        Err(exit) => exit,
+        Ok(None) => session.end(ExitCode::Done, None),
+        Ok(Some(prepared)) => carry_out(world, &terms(options, namespace), prepared, session).await,
     }
 }
 

@@ -50,6 +50,26 @@ pub(super) async fn open(
     }
 }
 
+/// Does what comes before anything is changed, unless a signal comes first. The error is an end that has been reported.
+pub(super) async fn before_changes<T>(
+    signals: &mut BoxStream<'static, StopReason>,
+    session: &mut Session,
+    work: impl AsyncFnOnce(&mut Session) -> Result<T, CliError>,
+) -> Result<T, ExitCode> {
+    let done = {
+        let work = Box::pin(work(session));
+        tokio::select! {
+            Some(reason) = signals.next() => Err(reason),
+            done = work => Ok(done),
+        }
+    };
+    match done {
+        Err(reason) => Err(stopped(session, reason)),
+        Ok(Err(error)) => Err(session.end(error.exit_code(), Some(&error))),
+        Ok(Ok(done)) => Ok(done),
+    }
+}
+
 /// A signal before anything was changed.
 pub(super) fn stopped(session: &mut Session, reason: StopReason) -> ExitCode {
     session.emit(EventKind::Stopped { reason });
