@@ -5,7 +5,7 @@ use serde_json::json;
 use super::clock::Clock;
 use super::drain::World;
 use super::session::{Session, audit_reporters};
-use super::start::{api_error, before_changes, open, server_info, tell_unreadable};
+use super::start::{api_error, before_changes, open, scope, server_info, tell_unreadable};
 use super::terminal::Terminal;
 use crate::audit;
 use crate::cluster::{Connection, Part, ProblemKind, Snapshot, Unread, WatchOptions, Watched, snapshot_of_vms};
@@ -20,7 +20,7 @@ use crate::settings::{AuditOptions, Invocation};
 
 /// Audits the cluster that the command line names.
 pub(super) async fn audit(options: AuditOptions, invocation: &Invocation, terminal: Terminal) -> ExitCode {
-    let scope = scope(&options, invocation.client.namespace.as_ref());
+    let scope = scope(invocation.client.namespace.as_deref(), options.all_namespaces, options.selector.as_ref());
     let detailed = invocation.output.detailed_exitcode;
     let selector = options.selector.as_ref().map(ToString::to_string);
     let document = json!({"namespace": scope.namespace, "selector": selector, "detailedExitcode": detailed});
@@ -38,14 +38,6 @@ pub(super) async fn audit(options: AuditOptions, invocation: &Invocation, termin
         }
     };
     session.finish(exit, &terminal)
-}
-
-/// The VMs that the command is about: those of the namespace that the command line names, and without one all of them.
-fn scope(options: &AuditOptions, namespace: Option<&String>) -> Scope {
-    Scope {
-        namespace: namespace.filter(|_| !options.all_namespaces).cloned(),
-        selector: options.selector.as_ref().map(|selector| selector.selector().clone()),
-    }
 }
 
 /// Audits in that world; with `detailed`, VMs that would block make it end with 3. Reports its end, but does not finish

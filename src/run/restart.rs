@@ -7,7 +7,7 @@ use super::clock::Clock;
 use super::drain::{World, tell_unread};
 use super::rights;
 use super::session::{Session, restart_reporters};
-use super::start::{api_error, before_changes, open, server_info, tell_unreadable};
+use super::start::{api_error, before_changes, open, scope, server_info, tell_unreadable};
 use super::terminal::Terminal;
 use crate::cluster::{Connection, Snapshot, WatchOptions, Watched, snapshot_of_vms};
 use crate::error::{CliError, ErrorKind};
@@ -48,7 +48,7 @@ pub async fn restart_in(
     namespace: Option<&str>,
     session: &mut Session,
 ) -> ExitCode {
-    let scope = scope(options, namespace);
+    let scope = scope(namespace, options.all_namespaces, options.selector.as_ref());
     let prepared = before_changes(&mut world.signals, session, async |session| {
         prepare(&world.connection, &scope, options, session).await
     });
@@ -56,14 +56,6 @@ pub async fn restart_in(
         Err(exit) => exit,
         Ok(None) => session.end(ExitCode::Done, None),
         Ok(Some(prepared)) => carry_out(world, &terms(options, namespace), prepared, session).await,
-    }
-}
-
-/// The VMs that the command means.
-fn scope(options: &RestartOptions, namespace: Option<&str>) -> Scope {
-    Scope {
-        namespace: namespace.filter(|_| !options.all_namespaces).map(str::to_owned),
-        selector: options.selector.as_ref().map(|s| s.selector().clone()),
     }
 }
 

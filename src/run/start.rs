@@ -10,8 +10,8 @@ use crate::cluster::{ApiProblem, ConnectError, Connection, Watched, connect};
 use crate::error::{CliError, ErrorKind};
 use crate::event::{EventKind, ServerInfo, StopReason};
 use crate::exit::ExitCode;
-use crate::facts::{Index, KubeVirtState};
-use crate::settings::Invocation;
+use crate::facts::{Index, KubeVirtState, Scope};
+use crate::settings::{Invocation, LabelSelector};
 use crate::signal::Signals;
 
 /// How long a signal may come after the failure that it has caused.
@@ -47,6 +47,14 @@ pub(super) async fn open(
             let error = connect_error(&error);
             Err(session.end(error.exit_code(), Some(&error)))
         }
+    }
+}
+
+/// The VMs that a command means: those of the namespace that the command line names, and without one all of them.
+pub(super) fn scope(namespace: Option<&str>, all_namespaces: bool, selector: Option<&LabelSelector>) -> Scope {
+    Scope {
+        namespace: namespace.filter(|_| !all_namespaces).map(str::to_owned),
+        selector: selector.map(|selector| selector.selector().clone()),
     }
 }
 
