@@ -1,19 +1,12 @@
 //! Restarts outside a drain: no cordon, no last list, no newcomers, all nodes at once.
 
+use super::restarts::{cluster, restarts, runs_on, stale};
 use super::vms::reborn;
 use super::*;
 use crate::event::StopReason;
 use crate::facts::testing::{kubevirt, launcher, migration, node, pod, vm, vmi, world};
 use crate::facts::{Migratable, RunStrategy, Strategy, VmiPhase};
 use crate::outcome::{Cause, Verdict, VmOutcome};
-
-fn stale(name: &str) -> VmiFacts {
-    vmi(name).live_migrate().not_migratable("DisksNotLiveMigratable")
-}
-
-fn cluster(names: &[&str]) -> World {
-    names.iter().fold(world(), |world, name| world.runs(vm(name), stale(name)))
-}
 
 /// Started, and KubeVirt's CR was read.
 fn ready(names: &[&str]) -> Rig {
@@ -36,17 +29,6 @@ fn asked(names: &[&str]) -> Rig {
 fn stops(rig: &mut Rig, name: &str) {
     rig.change(Change::Vmi(Delta::Delete(key(name))));
     rig.change(Change::Vmi(Delta::Apply(reborn(name))));
-}
-
-fn runs_on(rig: &mut Rig, name: &str, node: &str) {
-    rig.vmi(name, |v| {
-        v.node = Some(node.to_owned());
-        v.phase = VmiPhase::Running;
-    });
-}
-
-fn restarts(rig: &Rig) -> usize {
-    rig.sent.iter().filter(|(_, k)| matches!(k, EffectKind::Restart { .. })).count()
 }
 
 #[test]

@@ -6,11 +6,11 @@ use crate::facts::testing::{kubevirt, launcher, migration, node, vm, vmi, world}
 use crate::facts::{NodeFacts, RunStrategy, Strategy, VmiPhase};
 use crate::outcome::{Cause, VmOutcome};
 
-fn stale(name: &str) -> VmiFacts {
+pub(super) fn stale(name: &str) -> VmiFacts {
     vmi(name).live_migrate().not_migratable("DisksNotLiveMigratable")
 }
 
-fn cluster(names: &[&str]) -> World {
+pub(super) fn cluster(names: &[&str]) -> World {
     names.iter().fold(world(), |world, name| world.runs(vm(name), stale(name)))
 }
 
@@ -21,7 +21,7 @@ fn ready(names: &[&str]) -> Rig {
     rig
 }
 
-fn restarts(rig: &Rig) -> usize {
+pub(super) fn restarts(rig: &Rig) -> usize {
     rig.sent.iter().filter(|(_, k)| matches!(k, EffectKind::Restart { .. })).count()
 }
 
@@ -31,7 +31,7 @@ fn stops(rig: &mut Rig, name: &str) {
     rig.change(Change::Vmi(Delta::Apply(reborn(name))));
 }
 
-fn runs_on(rig: &mut Rig, name: &str, node: &str) {
+pub(super) fn runs_on(rig: &mut Rig, name: &str, node: &str) {
     rig.vmi(name, |v| {
         v.node = Some(node.to_owned());
         v.phase = VmiPhase::Running;

@@ -2,39 +2,16 @@
 #![allow(clippy::unwrap_used, reason = "a broken answer ends the test")]
 
 mod support;
+#[path = "support/vms.rs"]
+mod tenant;
 
-use safe_drain_sim::{Json, Options, Profile, Rule, Sim, Vm, World};
+use safe_drain_sim::{Json, Profile, Rule, Sim, Vm};
 use serde_json::{Value, json};
 use support::{call, cordon, evict, evict_with, launchers, restart, send, sleep};
-
-const NS: &str = "tenant-a";
-const DISK: &str = "DisksNotLiveMigratable";
-
-fn world(profile: Profile) -> World {
-    Sim::new(Options {
-        kubevirt: Some(profile),
-        eviction_strategy: Some("LiveMigrate".to_owned()),
-        ..Options::default()
-    })
-    .world()
-    .nodes(3)
-    .on("node-0")
-}
-
-fn vmi(sim: &Sim, name: &str) -> Value {
-    sim.get("VirtualMachineInstance", NS, name).unwrap_or(Value::Null)
-}
+use tenant::{DISK, NS, evict_vm, first_launcher, vmi, world};
 
 fn vm(sim: &Sim, name: &str) -> Value {
     sim.get("VirtualMachine", NS, name).unwrap()
-}
-
-fn first_launcher(sim: &Sim, name: &str) -> String {
-    launchers(sim, NS, name)[0].name().to_owned()
-}
-
-async fn evict_vm(sim: &Sim, name: &str) -> support::Got {
-    evict(sim, NS, &first_launcher(sim, name)).await
 }
 
 fn migrations(sim: &Sim, vmi: &str) -> Vec<Value> {
